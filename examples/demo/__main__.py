@@ -1,0 +1,125 @@
+"""Starts everything, plays jobs of every kind, shows them live; ends by Ctrl-C, or after one round with `--once`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import logging
+import random
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from examples.demo.kinds import KINDS, LAST, Kind, Show, play
+from examples.demo.screen import Scene, keep_showing, open_screen, print_summary
+from examples.demo.stage import WORKERS, Stage, open_stage
+from examples.demo.tasks import chore, download, greet, rota, thumbnail
+from rota import Call
+
+#: Between the kinds of one round, so that the picture can be followed.
+PAUSE_S: Final = 1.2
+#: Between the jobs of the steady trickle.
+TRICKLE_S: Final = 0.4
+START_S: Final = 30.0
+INTERRUPTED: Final = 130
+ORDER: Final = (*KINDS, LAST)
+
+
+async def run(*, is_endless: bool) -> int:
+    """The whole demo; the answer is the exit code."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with open_stage() as stage:
+        scene = Scene(Show(stage), is_endless)
+        playing = asyncio.create_task(_play(stage, scene))
+        waiting = asyncio.create_task(stopped.wait())
+        await asyncio.wait((playing, waiting), return_when=asyncio.FIRST_COMPLETED)
+        is_over = playing.done()
+        for task in (playing, waiting):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await rota.close()
+        are_ok = all(outcome.is_ok for outcome in scene.outcomes)
+        if not is_endless and is_over:
+            print_summary(sorted(scene.outcomes, key=lambda outcome: ORDER.index(outcome.kind)))
+        print(f"{scene.footer()}; {scene.verdict()}")
+        if not are_ok:
+            print(stage.complaints(), file=sys.stderr)
+    if is_endless:
+        return 0
+    return (0 if are_ok else 1) if is_over else INTERRUPTED
+
+
+async def _play(stage: Stage, scene: Scene) -> None:
+    print("An embedded server is up, two workers are starting. To look at it from another terminal:")
+    print(f"  .venv/bin/rota top --url {stage.url}", flush=True)
+    await _workers_are_up()
+    scene.started_at = time.monotonic()
+    showing = asyncio.create_task(keep_showing(scene, open_screen()))
+    try:
+        if scene.is_endless:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_trickle(scene.show))
+                while True:
+                    await _round(scene, PAUSE_S)
+        await _round(scene, 0.2)
+        await asyncio.sleep(1)  # so that the last news can be read
+    finally:
+        showing.cancel()
+        with suppress(asyncio.CancelledError):
+            await showing
+
+
+async def _workers_are_up() -> None:
+    async with asyncio.timeout(START_S):
+        while True:
+            if sum(worker.status == "ALIVE" for worker in await rota.workers()) == len(WORKERS):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def _round(scene: Scene, pause: float) -> None:
+    """Every kind once, and then, when nothing else can be hurt, the one that costs a worker."""
+    kinds = list(KINDS)
+    if scene.is_endless:
+        random.shuffle(kinds)
+    async with asyncio.TaskGroup() as group:
+        for kind in kinds:
+            group.create_task(_play_one(kind, scene))
+            await asyncio.sleep(pause)
+    await _play_one(LAST, scene)
+
+
+async def _play_one(kind: Kind, scene: Scene) -> None:
+    outcome = await play(kind, scene.show)
+    scene.outcomes.append(outcome)
+    if not outcome.is_ok:
+        scene.show.say(f"NOT OK: {kind.name}: expected {kind.expected}, but {outcome.actual}")
+
+
+async def _trickle(show: Show) -> None:
+    """A steady flow of jobs, as in real life: many small ones, and now and then a long one."""
+    for number in itertools.count():
+        small = (chore.call(number), greet.call(f"number {number}"), thumbnail.call(f"{number}.png"))
+        long = download.using(priority="low").call(random.randint(10, 80))
+        call: Call[Any] = long if number % 6 == 0 else random.choice(small)
+        show.name(await rota.enqueue(call), call.task.name)
+        await asyncio.sleep(TRICKLE_S)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
+    parser.add_argument("--once", action="store_true", help="play one round, print a summary, and end")
+    given = parser.parse_args()
+    logging.disable(logging.INFO)
+    return asyncio.run(run(is_endless=not given.once))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""Every kind of job: how it is enqueued, what the demo does to it, and how it has to end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from examples.demo.stage import Stage
+from examples.demo.tasks import (
+    broken,
+    chore,
+    crasher,
+    download,
+    endless,
+    flaky,
+    greet,
+    mended,
+    needless,
+    patient,
+    poison,
+    reminder,
+    render,
+    rota,
+    stuck,
+    survivor,
+    thumbnail,
+)
+from rota import IdInUse, Job, JobRecord, JobState
+
+#: No kind takes half as long; one that does is shown as it is then.
+PATIENCE_S: Final = 30.0
+LOOK_EVERY_S: Final = 0.05
+
+
+class Show:
+    """What a kind may use: the stage, and a place to say which job is whose and what is being done to it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        #: (queue, run) -> the job, and what it is called on the screen.
+        self.jobs: dict[tuple[str, str], tuple[Job[Any], str]] = {}
+        #: When, and what.
+        self.said: list[tuple[float, str]] = []
+
+    def name(self, job: Job[Any], name: str) -> None:
+        """From now on the job's events carry this name."""
+        assert job.run is not None
+        self.jobs[job.queue, job.run] = (job, name)
+
+    def name_of(self, queue: str, run: str | None) -> str | None:
+        """What the run is called on the screen, if it is one of the demo's."""
+        known = self.jobs.get((queue, run or ""))
+        return known[1] if known else None
+
+    def say(self, text: str) -> None:
+        """Something that the demo itself does."""
+        self.said.append((time.monotonic(), text))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of job."""
+
+    name: str
+    expected: str
+    play: Callable[[Show], Awaitable[JobRecord]]
+    #: True when the record shows what was expected, beyond what the state says.
+    fits: Callable[[JobRecord], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one job of a kind ended."""
+
+    kind: Kind
+    actual: str
+    is_ok: bool
+
+
+async def play(kind: Kind, show: Show) -> Outcome:
+    """Plays one job of the kind to its end."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            record = await kind.play(show)
+    except TimeoutError:
+        return Outcome(kind, f"has not ended within {PATIENCE_S:g} s", is_ok=False)
+    is_ok = record.state.value == kind.expected.partition(",")[0] and kind.fits(record)
+    return Outcome(kind, _describe(record), is_ok)
+
+
+def _describe(record: JobRecord) -> str:
+    """`completed, attempt 3, 2 failures`."""
+    counts = record.counts
+    parts = [record.state.value]
+    if counts.attempt > 1:
+        parts.append(f"attempt {counts.attempt}")
+    for name, count in (("failure", counts.failures), ("stall", counts.stalls), ("snooze", counts.snoozes)):
+        if count:
+            parts.append(f"{count} {name}{'s' if count > 1 else ''}")
+    if record.state is JobState.FAILED and record.error is not None:
+        parts.append(record.error.type)
+    elif record.reason:
+        parts.append(record.reason)
+    return ", ".join(parts)
+
+
+async def _ended(job: Job[Any]) -> JobRecord:
+    """The record of a job once it has ended, however it did."""
+    await rota.wait_ended(job.ref)
+    return await job.refresh()
+
+
+async def _begun(job: Job[Any]) -> JobRecord:
+    """The record of a job once a worker has it and its handler has said something."""
+    return await _until(job, lambda record: record.progress is not None)
+
+
+async def _until(job: Job[Any], is_so: Callable[[JobRecord], bool]) -> JobRecord:
+    while True:
+        record = await job.refresh()
+        if is_so(record):
+            return record
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+# --- what ends by itself -----------------------------------------------------------------------------------------
+
+
+def _plain(name: str, enqueue: Callable[[], Awaitable[Job[Any]]]) -> Callable[[Show], Awaitable[JobRecord]]:
+    async def played(show: Show) -> JobRecord:
+        job = await enqueue()
+        show.name(job, name)
+        return await _ended(job)
+
+    return played
+
+
+def _always(record: JobRecord) -> bool:
+    return True
+
+
+def _is_error(error: str) -> Callable[[JobRecord], bool]:
+    return lambda record: record.error is not None and record.error.type == error
+
+
+async def _play_priority(show: Show) -> JobRecord:
+    """The critical one is enqueued last, in one batch with the others, and starts first."""
+    calls = [chore.using(priority="low").call(number) for number in range(20)]
+    jobs = await rota.enqueue_many([*calls, chore.using(priority="critical").call(99)])
+    made = [job for job in jobs if not isinstance(job, IdInUse)]
+    for job in made[:-1]:
+        show.name(job, "chore")
+    show.name(made[-1], "critical chore")
+    records = [await _ended(job) for job in made]
+    critical = records[-1]
+    starts = [record.claimed_at or 0 for record in records]
+    if critical.claimed_at != min(starts):
+        show.say("a low priority went before a critical one")
+        raise TimeoutError
+    return critical
+
+
+# --- what the demo has a hand in ---------------------------------------------------------------------------------
+
+
+async def _play_cancelled(show: Show) -> JobRecord:
+    job = await endless.enqueue()
+    show.name(job, "endless")
+    await _begun(job)
+    await asyncio.sleep(1)
+    show.say("the demo cancels “endless” while it is running")
+    await job.cancel("not needed any more")
+    return await _ended(job)
+
+
+async def _play_redriven(show: Show) -> JobRecord:
+    job = await mended.enqueue()
+    show.name(job, "mended")
+    await _ended(job)
+    await asyncio.sleep(1)
+    show.say("the demo redrives the dead letter “mended”")
+    await job.redrive()
+    return await _ended(job)
+
+
+async def _play_survivor(show: Show) -> JobRecord:
+    job = await survivor.enqueue()
+    show.name(job, "survivor")
+    record = await _begun(job)
+    name = record.worker.partition("-")[0]
+    show.say(f"the demo kills worker {name} with SIGKILL")
+    loop = asyncio.get_running_loop()
+    killed_at = loop.time()
+    show.stage.kill_worker(name)
+    await _until(job, lambda record: record.counts.attempt == 2)
+    show.say(f"“survivor” runs on another worker, {loop.time() - killed_at:.1f} s after the kill")
+    show.stage.start_worker(name)
+    show.say(f"worker {name} is started again")
+    return await _ended(job)
+
+
+KINDS: Final = (
+    Kind("fast", "completed", _plain("greet", lambda: greet.enqueue("Ann")), _always),
+    Kind("in a thread", "completed", _plain("thumbnail", lambda: thumbnail.enqueue("lake.png")), _always),
+    Kind("in a process", "completed", _plain("render", lambda: render.enqueue("hill.png")), _always),
+    Kind("slow, with progress", "completed", _plain("download", download.enqueue), _always),
+    Kind(
+        "failing, then fine",
+        "completed, 2 failures",
+        _plain("flaky", flaky.enqueue),
+        lambda r: r.counts.failures == 2,
+    ),
+    Kind("failing for good", "failed, PermanentError", _plain("broken", broken.enqueue), _is_error("PermanentError")),
+    Kind("dead letter, redriven", "completed, attempt 2", _play_redriven, lambda r: r.counts.attempt == 2),
+    Kind(
+        "scheduled",
+        "completed, not too early",
+        _plain("reminder", lambda: reminder.using(delay=2).enqueue("tea")),
+        lambda r: (r.claimed_at or 0) >= r.enqueued_at + 2000,
+    ),
+    Kind("of high priority", "completed, before the low ones", _play_priority, _always),
+    Kind("cancelled while running", "cancelled", _play_cancelled, _always),
+    Kind("timed out", "failed, Timeout", _plain("stuck", stuck.enqueue), _is_error("Timeout")),
+    Kind(
+        "snoozing",
+        "completed, 2 snoozes",
+        _plain("patient", patient.enqueue),
+        lambda r: (r.counts.snoozes, r.counts.failures) == (2, 0),
+    ),
+    Kind(
+        "not started in time",
+        "cancelled, expired",
+        _plain("reminder", lambda: reminder.using(delay=60, expires=1.5).enqueue("late")),
+        lambda r: r.reason.startswith("expired"),
+    ),
+    Kind("ending itself", "cancelled", _plain("needless", needless.enqueue), lambda r: "withdrawn" in r.reason),
+    Kind(
+        "crashing once",
+        "completed, 1 stall",
+        _plain("crasher", crasher.enqueue),
+        lambda r: (r.counts.stalls, r.counts.failures) == (1, 0),
+    ),
+    Kind("crashing always", "failed, StallError", _plain("poison", poison.enqueue), _is_error("StallError")),
+)
+#: Played when the others have ended: it takes a whole worker down.
+LAST: Final = Kind("its worker killed", "completed, 1 stall", _play_survivor, lambda r: r.counts.stalls == 1)

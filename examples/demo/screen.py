@@ -1,0 +1,346 @@
+"""What the demo shows: a picture that stays in its place where a person looks and rich is installed, else plain lines.
+
+All of it comes from the public side of Rota: `queues()`, `jobs("processing")` and `events()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter, deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from examples.demo.kinds import Outcome, Show
+from examples.demo.stage import SLOTS, WORKERS
+from examples.demo.tasks import QUEUES, rota
+from rota import Event, JobRecord, JobState, QueueInfo
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+REFRESH_S: Final = 0.2
+KEPT: Final = 100
+TITLE: Final = "Rota demo"
+
+#: What an event's verb means to a reader, and how it looks. Verbs that say nothing new are left out.
+VERBS: Final = {
+    "promote": ("is due", "magenta"),
+    "completed": ("completed", "green"),
+    "fail": ("failed, and is tried again", "yellow"),
+    "failed": ("failed for good", "red"),
+    "cancelled": ("was cancelled", "dim"),
+    "snooze": ("asks to be run later", "magenta"),
+    "reap": ("lost its worker: back in line", "yellow"),
+    "redrive": ("gets another life", "blue"),
+}
+TONES: Final = {
+    "pending": "blue",
+    "scheduled": "magenta",
+    "processing": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "dim",
+}
+#: Too many and too short to tell one by one.
+CROWD: Final = frozenset({"chore", "greet", "thumbnail", "download"})
+
+
+@dataclass(slots=True)
+class News:
+    """Something worth a line."""
+
+    at: float
+    text: str
+    style: str
+
+
+@dataclass(slots=True)
+class Scene:
+    """All that is shown."""
+
+    show: Show
+    is_endless: bool
+    started_at: float = field(default_factory=time.monotonic)
+    queues: list[QueueInfo] = field(default_factory=list[QueueInfo])
+    running: list[JobRecord] = field(default_factory=list[JobRecord])
+    news: deque[News] = field(default_factory=lambda: deque[News](maxlen=KEPT))
+    counts: Counter[str] = field(default_factory=Counter[str])
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.started_at
+
+    async def hear(self, event: Event) -> None:
+        """Counts what an event says, and keeps it if it is news."""
+        self.counts[event.verb] += len(event.runs)
+        if event.verb not in VERBS:
+            return
+        at, (text, style) = self.elapsed, VERBS[event.verb]
+        for run in event.runs:
+            name = self.show.name_of(event.queue, run) or "a job"
+            if name not in CROWD or event.verb != "completed":
+                self.news.append(News(at, f"{name} {text}{await self._why(event, run)}", style))
+
+    async def _why(self, event: Event, run: str) -> str:
+        """An event is a hint; the record has the error."""
+        if event.verb not in ("fail", "failed", "cancelled") or (event.queue, run) not in self.show.jobs:
+            return ""
+        record = await self.show.jobs[event.queue, run][0].refresh()
+        why = record.reason if record.error is None else f"{record.error.type}: {record.error.message}"
+        return f" ({why})" if why else ""
+
+    def take_what_was_said(self) -> None:
+        """What the demo itself does is news, too; it happened before the events that it brought about."""
+        said = [News(at - self.started_at, text, "bold") for at, text in self.show.said]
+        self.show.said.clear()
+        if said:
+            self.news = deque(sorted([*self.news, *said], key=lambda news: news.at), maxlen=KEPT)
+
+    def totals(self) -> dict[str, int]:
+        """Counters over all queues."""
+        totals = Counter[str]()
+        for queue in self.queues:
+            totals.update(queue.totals)
+        return {
+            "jobs": totals["run"],
+            "completed": totals["completed"],
+            "failed": totals["failed"],
+            "cancelled": totals["cancelled"],
+            "retries": self.counts["fail"],
+            "stalls": self.counts["reap"],
+        }
+
+    def footer(self) -> str:
+        """The counters in one line."""
+        return " · ".join(f"{name} {count:,}" for name, count in self.totals().items())
+
+    def verdict(self) -> str:
+        """How many jobs ended as they had to."""
+        return f"{sum(outcome.is_ok for outcome in self.outcomes)} of {len(self.outcomes)} ended as expected"
+
+
+class Screen(Protocol):
+    """Shows a scene."""
+
+    def draw(self, scene: Scene) -> None:
+        """Shows it as it is now."""
+        ...
+
+    def close(self) -> None:
+        """Leaves the terminal as it was."""
+        ...
+
+
+async def keep_showing(scene: Scene, screen: Screen) -> None:
+    """For ever: looks, listens, draws."""
+    listening = asyncio.create_task(_listen(scene))
+    try:
+        while True:
+            scene.queues = [info for info in await rota.queues() if info.name in QUEUES]
+            scene.running = (await rota.jobs(JobState.PROCESSING, limit=50)).jobs
+            scene.take_what_was_said()
+            screen.draw(scene)
+            await asyncio.sleep(REFRESH_S)
+    finally:
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
+        scene.take_what_was_said()
+        screen.draw(scene)
+        screen.close()
+
+
+async def _listen(scene: Scene) -> None:
+    async for event in rota.events(queues=QUEUES):
+        await scene.hear(event)
+
+
+def open_screen() -> Screen:
+    """The best that this terminal can do."""
+    if sys.stdout.isatty():
+        with suppress(ImportError):
+            return Picture()
+    return Lines()
+
+
+class Lines:
+    """One line for each piece of news, and the counters every few seconds."""
+
+    def __init__(self) -> None:
+        self._shown_until = -1.0
+        self._counted_at = 0.0
+
+    def draw(self, scene: Scene) -> None:
+        """Prints what is new."""
+        fresh = [news for news in scene.news if news.at > self._shown_until]
+        for news in fresh:
+            print(f"{news.at:6.1f} s  {news.text}")
+            self._shown_until = news.at
+        if scene.elapsed - self._counted_at >= 5:
+            self._counted_at = scene.elapsed
+            print(f"{scene.elapsed:6.1f} s  -- {scene.footer()}; {scene.verdict()}")
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Nothing to put back."""
+
+
+class Picture:
+    """Queues, running jobs with bars, what happened, counters; redrawn in place."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console: Console = Console()
+        self._live: Live = Live(console=self._console, screen=True, auto_refresh=False)
+        self._live.start()
+
+    def draw(self, scene: Scene) -> None:
+        """Draws as much as the terminal has room for."""
+        self._live.update(self._picture(scene), refresh=True)
+
+    def close(self) -> None:
+        """Leaves the alternate screen."""
+        self._live.stop()
+
+    def _picture(self, scene: Scene) -> RenderableType:
+        from rich.layout import Layout
+        from rich.panel import Panel
+        from rich.text import Text
+
+        height = self._console.size.height
+        queues = len(QUEUES) + 3
+        rest = height - queues - 3
+        running = max(5, rest // 2)
+        layout = Layout()
+        layout.split_column(
+            Layout(self._head(scene), size=2),
+            Layout(_panel("queues", _queue_table(scene)), size=queues),
+            Layout(_panel("running", _running_table(scene, running - 2, self._console.size.width)), size=running),
+            Layout(_panel("what happened", _news(scene, rest - running - 2))),
+            Layout(Text(scene.footer(), style="bold", no_wrap=True, overflow="ellipsis"), size=1),
+        )
+        return layout if height >= 20 else Panel("this terminal is too low for the picture: 20 lines at least")
+
+    def _head(self, scene: Scene) -> Text:
+        from rich.text import Text
+
+        minutes, seconds = divmod(int(scene.elapsed), 60)
+        head = Text(no_wrap=True, overflow="ellipsis")
+        head.append(f" {TITLE} ", style="bold reverse")
+        head.append(f"  {minutes}:{seconds:02}  ")
+        head.append(scene.verdict(), style="green" if all(o.is_ok for o in scene.outcomes) else "bold red")
+        head.append("  Ctrl-C ends it" if scene.is_endless else "  one round", style="dim")
+        head.append(f"\n {'workers':<9}", style="dim")
+        for name in WORKERS:
+            busy = sum(record.worker.startswith(f"{name}-") for record in scene.running)
+            if scene.show.stage.is_running(name):
+                head.append("● ", style="green")
+                head.append(f"{name} {busy}/{SLOTS} busy    ")
+            else:
+                head.append("✖ ", style="red")
+                head.append(f"{name} killed      ", style="red")
+        return head
+
+
+def _panel(title: str, content: RenderableType) -> RenderableType:
+    from rich.panel import Panel
+
+    return Panel(content, title=title, title_align="left", border_style="dim", padding=(0, 1))
+
+
+def _queue_table(scene: Scene) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 1))
+    table.add_column("queue", style="bold", header_style="dim")
+    for state in TONES:
+        table.add_column(state, justify="right", header_style="dim")
+    for info in scene.queues:
+        cells = [(info.counts[state], tone) for state, tone in TONES.items()]
+        table.add_row(info.name, *(Text(f"{count:,}", style=tone if count else "dim") for count, tone in cells))
+    return table
+
+
+def _running_table(scene: Scene, rows: int, width: int) -> Table:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 1), show_header=False)
+    bar = max(10, width // 4 - 2)
+    for column in ({"width": 14}, {"width": 6}, {"width": bar}, {"width": 5}, {"ratio": 1}):
+        table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
+    # Those with something to show come first; the rest are counted.
+    records = sorted(scene.running, key=lambda record: (record.progress is None, record.ref.run or ""))
+    shown = records if len(records) <= rows else records[: rows - 1]
+    for record in shown:
+        name = scene.show.name_of(record.ref.queue, record.ref.run) or record.task
+        progress = record.progress
+        table.add_row(
+            Text(name, style="cyan"),
+            Text(record.worker.partition("-")[0], style="dim"),
+            ProgressBar(total=100, completed=progress.percent, width=bar) if progress else "",
+            f"{progress.percent:3} %" if progress else "",
+            Text(_remark(record), style="dim"),
+        )
+    if len(shown) < len(records):
+        table.add_row(Text(f"and {len(records) - len(shown)} more", style="dim"), "", "", "", "")
+    return table
+
+
+def _remark(record: JobRecord) -> str:
+    progress = record.progress
+    if progress is None:
+        return f"attempt {record.counts.attempt}"
+    left = progress.seconds_left
+    return progress.note + (f", {left:.0f} s left" if left is not None and record.task != "endless" else "")
+
+
+def _news(scene: Scene, rows: int) -> Text:
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for news in list(scene.news)[-max(1, rows) :]:
+        text.append(f"{news.at:6.1f} s  ", style="dim")
+        text.append(f"{news.text}\n", style=news.style)
+    return text
+
+
+def print_summary(outcomes: list[Outcome]) -> None:
+    """Kind, expected end, actual end, and whether they agree."""
+    rows = [(o.kind.name, o.kind.expected, o.actual, "ok" if o.is_ok else "NOT OK") for o in outcomes]
+    if sys.stdout.isatty():
+        with suppress(ImportError):
+            _print_rich(rows)
+            return
+    widths = [max(len(row[place]) for row in (*rows, HEADS)) for place in range(len(HEADS))]
+    for row in (HEADS, *rows):
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+HEADS: Final = ("kind of job", "expected end", "actual end", "ok")
+
+
+def _print_rich(rows: list[tuple[str, str, str, str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in HEADS:
+        table.add_column(head)
+    for kind, expected, actual, verdict in rows:
+        table.add_row(kind, expected, actual, Text(verdict, style="green" if verdict == "ok" else "bold red"))
+    Console().print(table)

@@ -1,0 +1,53 @@
+"""Many jobs in one call, and their results.
+
+rota worker examples.reports:rota --concurrency 50
+python -m examples.reports
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from rota import IdInUse, JobState, Rota
+
+rota = Rota()
+
+
+@dataclass
+class Sales:
+    """Arguments and results are checked against their annotations, also when they are dataclasses."""
+
+    region: str
+    month: int
+    total: float
+
+
+@rota.task(queue="reports", keep=600)
+async def summarise(region: str, month: int) -> Sales:
+    """Pretends to ask a database."""
+    await asyncio.sleep(0.01)
+    return Sales(region, month, total=100.0 * month + len(region))
+
+
+async def main() -> None:
+    """One report for each region and month, enqueued in one round trip."""
+    regions = ("north", "east", "south", "west")
+    async with rota:
+        enqueued = await rota.enqueue_many(
+            # The same report twice is the same job: its id says which report it is.
+            summarise.using(id=f"2026-{month:02}-{region}", tags=[region]).call(region, month)
+            for region in regions
+            for month in range(1, 13)
+        )
+        jobs = [job for job in enqueued if not isinstance(job, IdInUse)]
+        results = await asyncio.gather(*(job.result(timeout=60) for job in jobs))
+        print(f"{len(results)} reports, total {sum(sales.total for sales in results):,.0f}")
+        best = max(results, key=lambda sales: sales.total)
+        print(f"best: {best.region} in month {best.month}")
+        page = await rota.jobs(JobState.COMPLETED, queue="reports", tag="north", limit=3)
+        print("latest of the north:", len(page.jobs), "of", page.examined, "examined")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,107 @@
+"""What a program gets: records as plain values, under names that stay as they are. Times are ISO 8601, states words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from rota.cli.output import moment
+from rota.core.job import HistoryEntry, JobRecord, Progress
+from rota.events import Event
+from rota.store.views import LogLine, QueueInfo, WorkerInfo
+
+
+def job_shape(record: JobRecord) -> dict[str, Any]:
+    """A run. `result` is there once it has completed and was read in full."""
+    return {
+        "id": record.ref.full_id,
+        "queue": record.ref.queue,
+        "run": record.ref.run,
+        "task": record.task,
+        "state": record.state.value,
+        "arguments": value_of(record.arguments),
+        "options": msgspec.to_builtins(record.options),
+        "counts": msgspec.to_builtins(record.counts),
+        "enqueued_at": moment(record.enqueued_at or None),
+        "due_at": moment(record.due_at),
+        "claimed_at": moment(record.claimed_at),
+        "lease_until": moment(record.lease_until),
+        "ended_at": moment(record.ended_at),
+        "worker": record.worker or None,
+        "reason": record.reason or None,
+        "progress": progress_shape(record.progress) if record.progress else None,
+        "error": msgspec.to_builtins(record.error) if record.error else None,
+        "result": value_of(record.result) if record.result else None,
+    }
+
+
+def progress_shape(progress: Progress) -> dict[str, Any]:
+    """How far an attempt has come."""
+    return {
+        "percent": progress.percent,
+        "done": progress.done,
+        "total": progress.total,
+        "note": progress.note,
+        "per_second": progress.per_second,
+        "seconds_left": progress.seconds_left,
+        "at": moment(progress.at),
+    }
+
+
+def history_shape(history: Sequence[HistoryEntry]) -> list[dict[str, Any]]:
+    """Changes of state, oldest first."""
+    return [
+        {
+            "at": moment(entry.at),
+            "verb": entry.verb,
+            "state": entry.state or None,
+            "worker": entry.worker or None,
+            "attempt": entry.attempt or None,
+            "note": entry.note or None,
+        }
+        for entry in history
+    ]
+
+
+def log_shape(line: LogLine) -> dict[str, Any]:
+    """A line that a handler logged."""
+    return {"at": moment(line.at), "level": line.level, "text": line.text}
+
+
+def queue_shape(info: QueueInfo) -> dict[str, Any]:
+    """How a queue stands."""
+    return msgspec.to_builtins(info)
+
+
+def worker_shape(worker: WorkerInfo) -> dict[str, Any]:
+    """A worker: what it said of itself, and when it was last heard of."""
+    started_at = worker.info.get("started_at")
+    return {
+        **worker.info,
+        "id": worker.id,
+        "status": worker.status,
+        "started_at": moment(started_at),
+        "last_seen": moment(worker.last_seen),
+        "silent_ms": worker.silent_ms,
+    }
+
+
+def event_shape(event: Event) -> dict[str, Any]:
+    """One event. `id` is what `--after` takes."""
+    return {"id": event.id, "queue": event.queue, "verb": event.verb, "runs": list(event.runs), "at": moment(event.at)}
+
+
+def value_of(encoded: bytes) -> Any:
+    """Stored JSON as a value; as text where it cannot be read, so that nothing is hidden."""
+    try:
+        return msgspec.json.decode(encoded)
+    except ValueError:
+        return encoded.decode(errors="replace")
+
+
+def compact(value: Any) -> str:
+    """A value in one line, as a person reads it."""
+    return json.dumps(value, ensure_ascii=False)

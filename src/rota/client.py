@@ -1,0 +1,573 @@
+"""`Rota`: declares tasks, enqueues jobs, and asks about them. Making one opens no socket and starts nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+import secrets
+import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+
+from rota.context import Context
+from rota.core.job import (
+    DEFAULT_QUEUE,
+    JobRecord,
+    JobRef,
+    checked_new_queue,
+    checked_queue,
+    make_options,
+)
+from rota.core.states import JobState
+from rota.errors import ConfigurationError, IdInUse, InvalidOption, JobNotFound, StoreError, StoreUnsupported
+from rota.events import Event, follow
+from rota.jobs import DeadLetters, Job, Queue
+from rota.middleware import Middleware, wrap_enqueue
+from rota.portal import Portal
+from rota.store.address import find_address
+from rota.store.gateway import Gateway
+from rota.store.keys import Keys
+from rota.store.store import Store
+from rota.store.views import PAGE, Page, QueueInfo, Views, WorkerInfo
+from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator
+
+if TYPE_CHECKING:
+    from rota.embedded import EmbeddedServer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+Lifespan = Callable[["Rota"], AbstractAsyncContextManager[Any]]
+Durability = Literal["memory", "fsynced", "replicated"]
+
+#: Version of what is stored. A server that holds a newer one is refused.
+FORMAT: Final = 1
+MAX_PAYLOAD: Final = 2**20
+_NAMESPACE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+#: Records that one page of a filtered listing looks at, at most.
+EXAMINED: Final = 1_000
+#: However good the pushes are, whoever waits looks for himself this often.
+LOOK_AGAIN_S: Final = 2.0
+REGISTER_AGAIN_S: Final = 60.0
+
+
+class Rota:
+    """A job queue on one server and namespace.
+
+    `url` may be redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://. Without one, ROTA_URL, REDIS_URL
+    or REDIS_HOST, REDIS_PORT and REDIS_PASSWORD are looked at; without those, an embedded Valkey runs in the nearest
+    `.rota/` folder upwards from the working directory.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str = "rota",
+        lifespan: Lifespan | None = None,
+        middleware: Sequence[Middleware] = (),
+        max_payload: int = MAX_PAYLOAD,
+        patience: float = 5.0,
+        durability: Durability = "memory",
+        replicas: int = 1,
+        clock: str = "",
+    ) -> None:
+        if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
+            raise InvalidOption("namespace", f"{namespace!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
+        if durability not in ("memory", "fsynced", "replicated"):
+            raise InvalidOption("durability", f"{durability!r} is none of memory, fsynced, replicated")
+        for option, value, least in (
+            ("replicas", replicas, 1),
+            ("max_payload", max_payload, 1),
+            ("patience", patience, 0),
+        ):
+            if value < least:
+                raise InvalidOption(option, f"must be at least {least}, not {value!r}")
+        self._url = url
+        self.keys = Keys(namespace)
+        self.namespace = namespace
+        self.lifespan = lifespan
+        self.middleware = list(middleware)
+        self.max_payload = max_payload
+        self.tasks = Registry()
+        self.dead = DeadLetters(self)
+        self._patience = patience
+        self._durability: Durability = durability
+        self._replicas = replicas
+        self._clock = clock
+        self._queue_defaults: dict[str, dict[str, Any]] = {}
+        self._portal = Portal(self.close)
+        self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Link] = weakref.WeakKeyDictionary()
+
+    # --- declaring ---------------------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: TakesAnything[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def task(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]
+    ) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def task(self, function: TakesAnything[P, R]) -> Task[P, R, R]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R]) -> Task[P, R, R]: ...
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def task(self, function: Callable[P, R]) -> Task[P, R, R]: ...
+    @overload
+    def task(
+        self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
+        retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
+        progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
+        tags: Iterable[str] = ..., meta: dict[str, Any] = ...,
+    ) -> TaskDecorator: ...  # fmt: skip
+    def task(
+        self, function: Callable[..., Any] | None = None, *, name: str | None = None, queue: str = DEFAULT_QUEUE,
+        run_in: RunIn | None = None, **defaults: Any,
+    ) -> Any:  # fmt: skip
+        """Declares a function as a task: `@rota.task` or `@rota.task(queue="mail", timeout=30, …)`.
+
+        The options are the defaults of its jobs. The function stays a plain callable. Raises TaskConflict when
+        another function has that name.
+        """
+
+        def declare(declared: Callable[..., Any]) -> Task[Any, Any, Any]:
+            task: Task[Any, Any, Any] = Task(self, declared, name=name, queue=queue, run_in=run_in, defaults=defaults)
+            self.tasks.add(task)
+            return task
+
+        make_options(defaults)
+        return TaskDecorator(declare) if function is None else declare(function)
+
+    def queue(self, name: str = DEFAULT_QUEUE, *, defaults: Mapping[str, Any] | None = None) -> Queue:
+        """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue."""
+        checked_queue(name)
+        if defaults is not None:
+            make_options(defaults)
+            self._queue_defaults[name] = dict(defaults)
+            for task in self.tasks:
+                task.refresh_defaults()
+        return Queue(self, name)
+
+    def defaults_of(self, queue: str) -> dict[str, Any]:
+        """The defaults that a queue was given."""
+        return self._queue_defaults.get(queue, {})
+
+    # --- enqueueing --------------------------------------------------------------------------------------------
+
+    async def enqueue(self, call: Call[R]) -> Job[R]:
+        """Stores one call as a job; returns once it is stored, as durably as asked for."""
+        job = (await self.enqueue_many([call]))[0]
+        if isinstance(job, Exception):
+            raise job
+        return job
+
+    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R] | IdInUse]:
+        """Stores many calls, in order, in one round trip per queue and 500 jobs; each batch as a whole.
+
+        Returns a handle for each, or IdInUse where its id was taken and `Reject()` asked for. A batch that could not
+        be stored raises; earlier batches of the same call are stored then.
+        """
+        wanted = list(calls)
+        for middleware in self.middleware:
+            wanted = [await wrap_enqueue(middleware, call) for call in wanted]
+        link = await self._link()
+        by_queue: dict[str, list[int]] = {}
+        for place, call in enumerate(wanted):
+            by_queue.setdefault(call.queue, []).append(place)
+        await link.register(by_queue)
+        found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
+        stored = [
+            link.store.enqueue(queue, [wanted[place].job for place in places]) for queue, places in by_queue.items()
+        ]
+        for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
+            for place, one in zip(places, made, strict=True):
+                call = wanted[place]
+                ref = JobRef(queue, one.id, one.run)
+                if one.is_new or isinstance(call.on_same_id, Ignore):
+                    found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
+                else:
+                    found[place] = IdInUse(ref.full_id, one.run)
+        await link.make_durable()
+        return found
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    def job(self, job_id: str, *, returns: Any = Any) -> Job[Any]:
+        """A handle for `queue:id`, `queue:id@run` or a bare id of queue `default`. Asks nothing yet."""
+        return Job(self, JobRef.parse(job_id), returns=returns)
+
+    async def jobs(
+        self,
+        state: JobState | str,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        tag: str | None = None,
+        error: str | None = None,
+        text: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+        order: str | None = None,
+    ) -> Page:
+        """A page of the jobs in one state, with a cursor for the next one.
+
+        Waiting and processing jobs come in the order in which they will start or lapse, finished ones latest first,
+        unless `order` says "oldest" or "newest". The filters look at a bounded number of records per page;
+        `examined` says at how many.
+        """
+        state = _checked_state(state)
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        order = order or ("newest" if state.is_finished else "oldest")
+        if order not in ("oldest", "newest"):
+            raise InvalidOption("order", f"{order!r} is neither oldest nor newest")
+        views = (await self._link()).views
+        queues = [checked_queue(queue)] if queue else await views.queues()
+        matches = _matcher(task=task, tag=tag, error=error, text=text)
+        is_filtered = any(filter is not None for filter in (task, tag, error, text))
+        found: list[JobRecord] = []
+        examined = 0
+        while True:
+            # Where few may match, a small page is no reason to ask for few at a time.
+            wanted = min(max(limit, PAGE), EXAMINED - examined) if is_filtered else limit
+            records, position = await views.page(state, queues=queues, cursor=cursor, limit=wanted, order=order)
+            for place, (record, reached) in enumerate(records, 1):
+                examined += 1
+                if matches(record):
+                    found.append(record)
+                    if len(found) == limit:
+                        position = reached if place < len(records) else position
+                        break
+            cursor = position.cursor() if position else None
+            if cursor is None or len(found) >= limit or examined >= EXAMINED:
+                return Page(found, cursor, examined)
+
+    async def queues(self) -> list[QueueInfo]:
+        """How every queue stands."""
+        views = (await self._link()).views
+        return await views.queue_infos(await views.queues())
+
+    async def workers(self) -> list[WorkerInfo]:
+        """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
+        return await (await self._link()).views.workers()
+
+    async def check(self) -> None:
+        """Asks the server whether it can be used. Raises StoreError that says why not."""
+        await self._link_of_loop().check()
+
+    async def events(self, *, queues: Sequence[str] | None = None, after: str | None = None) -> AsyncGenerator[Event]:
+        """What happens, as it happens: hints, with ids that can be resumed with `after`. The state is the truth."""
+        chosen = [checked_queue(queue) for queue in queues] if queues else None
+        link = await self._link()
+
+        async def names() -> Sequence[str]:
+            return chosen or await link.views.queues()
+
+        async for event in follow(link.gateway, self.keys, names, after):
+            yield event
+
+    async def wait_ended(self, ref: JobRef) -> JobRef:
+        """Waits until a run has ended, and returns it pinned. Raises JobNotFound when there is none, or no longer."""
+        return await (await self._link()).wait_ended(ref)
+
+    # --- life --------------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The write side, on the running loop."""
+        return self._link_of_loop().store
+
+    @property
+    def views(self) -> Views:
+        """The read side, on the running loop."""
+        return self._link_of_loop().views
+
+    async def checked_store(self) -> Store:
+        """The write side, once the server has been found fit."""
+        return (await self._link()).store
+
+    async def checked_views(self) -> Views:
+        """The read side, once the server has been found fit."""
+        return (await self._link()).views
+
+    def connect(self, participant: str, *, patience: float | None = None) -> Store:
+        """A store of its own for a worker on the running loop; `participant` names it."""
+        return self._make_link(participant, patience).store
+
+    @property
+    def embedded(self) -> EmbeddedServer | None:
+        """The embedded server, where there is no other."""
+        return _embedded() if find_address(self._url, os.environ).kind == "embedded" else None
+
+    @property
+    def address(self) -> str:
+        """Where the server is, without secrets."""
+        return str(find_address(self._url, os.environ))
+
+    def connection(self) -> dict[str, Any]:
+        """What another process of this program needs to reach the same server: for its own pipes, never for show."""
+        return {"url": self._url, "namespace": self.namespace, "clock": self._clock}
+
+    async def close(self) -> None:
+        """Closes the connections of the running loop. The next call opens new ones."""
+        link = self._links.pop(asyncio.get_running_loop(), None)
+        if link is not None:
+            await link.close()
+
+    def close_sync(self) -> None:
+        """Closes what the `_sync` twins opened. At the end of a program that is done without being asked for."""
+        self._portal.close()
+
+    async def __aenter__(self) -> Rota:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine of this client from code that is not async: what every `_sync` twin does."""
+        return self._portal.wait_for(coroutine)
+
+    # --- twins -------------------------------------------------------------------------------------------------
+
+    def enqueue_sync(self, call: Call[R]) -> Job[R]:
+        """`enqueue`, for code that is not async."""
+        return self.wait_for(self.enqueue(call))
+
+    def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Job[R] | IdInUse]:
+        """`enqueue_many`, for code that is not async."""
+        return self.wait_for(self.enqueue_many(list(calls)))
+
+    def jobs_sync(
+        self, state: JobState | str, *, queue: str | None = None, task: str | None = None, tag: str | None = None,
+        error: str | None = None, text: str | None = None, cursor: str | None = None, limit: int = 100,
+        order: str | None = None,
+    ) -> Page:  # fmt: skip
+        """`jobs`, for code that is not async."""
+        return self.wait_for(
+            self.jobs(
+                state, queue=queue, task=task, tag=tag, error=error, text=text, cursor=cursor, limit=limit, order=order
+            )
+        )
+
+    def queues_sync(self) -> list[QueueInfo]:
+        """`queues`, for code that is not async."""
+        return self.wait_for(self.queues())
+
+    def workers_sync(self) -> list[WorkerInfo]:
+        """`workers`, for code that is not async."""
+        return self.wait_for(self.workers())
+
+    def check_sync(self) -> None:
+        """`check`, for code that is not async."""
+        self.wait_for(self.check())
+
+    # --- within ------------------------------------------------------------------------------------------------
+
+    async def _link(self) -> _Link:
+        link = self._link_of_loop()
+        await link.check()
+        return link
+
+    def _link_of_loop(self) -> _Link:
+        loop = asyncio.get_running_loop()
+        link = self._links.get(loop)
+        if link is None:
+            for other in [other for other in self._links if other.is_closed()]:
+                del self._links[other]  # it ended without a `close`: its connections go with it
+            link = self._links[loop] = self._make_link(f"client-{secrets.token_hex(6)}", None)
+        return link
+
+    def _make_link(self, participant: str, patience: float | None) -> _Link:
+        address = find_address(self._url, os.environ)
+        embedded = _embedded() if address.kind == "embedded" else None
+        gateway = Gateway(
+            address, embedded=embedded, patience=self._patience if patience is None else patience, clock=self._clock
+        )
+        return _Link(Store(gateway, self.keys, participant), self._durability, self._replicas)
+
+
+class _Link:
+    """What one event loop shares: connections, the store, the inbox, and who waits for which run."""
+
+    def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
+        self.store = store
+        self.gateway = store.gateway
+        self.views = Views(store.gateway, store.keys)
+        self._durability = durability
+        self._replicas = replicas
+        self._is_checked = False
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._registered: dict[str, float] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._waiters: dict[tuple[str, str], set[asyncio.Event]] = {}
+
+    async def check(self) -> None:
+        """Refuses a server that holds a newer format, once per link."""
+        if self._is_checked:
+            return
+        await self._together("check", self._check)
+
+    async def _together(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Does it once for all who ask meanwhile; one of them leaving does not stop it for the others."""
+        task = self._under_way.get(what)
+        if task is None:
+            task = self._under_way[what] = asyncio.create_task(work())
+            task.add_done_callback(lambda _: self._under_way.pop(what))
+        await asyncio.shield(task)
+
+    async def _check(self) -> None:
+        stored = await self.gateway.command("GET", self.store.keys.shared("format"))
+        if stored is None:
+            # Nobody has used it before: a server too old for the scripts is to say so before anything is written.
+            await self.views.read(DEFAULT_QUEUE, [])
+        elif not stored.isdigit() or int(stored) > FORMAT:
+            raise StoreUnsupported(
+                f"the server holds format {stored.decode(errors='replace')}, this version of Rota knows {FORMAT}: "
+                "upgrade Rota, or use another namespace"
+            )
+        if self._durability == "fsynced":
+            await self._check_fsync()
+        self._is_checked = True
+
+    async def _check_fsync(self) -> None:
+        answer = await self.gateway.commands([["CONFIG", "GET", "appendonly"], ["CONFIG", "GET", "appendfsync"]])
+        found = {key: value for part in answer for key, value in _settings(part).items()}
+        if found.get("appendonly") != "yes" or found.get("appendfsync") != "always":
+            raise ConfigurationError(
+                "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
+                f"(it has {found}): with less, an answer can come before the disk has the job"
+            )
+
+    async def register(self, queues: Iterable[str]) -> None:
+        """Makes sure that the queues are listed: once in a while, as the server may have lost its data meanwhile."""
+        now = asyncio.get_running_loop().time()
+        new = [queue for queue in queues if self._registered.get(queue, -math.inf) <= now - REGISTER_AGAIN_S]
+
+        async def register() -> None:
+            await self.gateway.command("SET", self.store.keys.shared("format"), FORMAT, "NX")
+            await self.store.register_queues(new)
+            self._registered.update(dict.fromkeys(new, now))
+
+        if new:
+            await self._together(f"register {' '.join(new)}", register)
+
+    async def make_durable(self) -> None:
+        """Waits for the replicas where that was asked for."""
+        if self._durability == "replicated":
+            await self.gateway.wait_for_replicas(self._replicas)
+
+    async def wait_ended(self, ref: JobRef) -> JobRef:
+        """See `Rota.wait_ended`."""
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
+        if ref.run is None:
+            ref = (await self._watch(ref))[0]
+        key = (ref.queue, ref.run or "")
+        ended = asyncio.Event()
+        # Listening comes before looking, so that the end cannot fall in between.
+        self._waiters.setdefault(key, set()).add(ended)
+        try:
+            while not (await self._watch(ref))[1]:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN_S):
+                        await ended.wait()
+                ended.clear()
+            return ref
+        finally:
+            self._waiters[key].discard(ended)
+            if not self._waiters[key]:
+                del self._waiters[key]
+
+    async def _watch(self, ref: JobRef) -> tuple[JobRef, bool]:
+        seen = await self.store.watch(ref)
+        if seen is None:
+            raise JobNotFound(str(ref))
+        return JobRef(ref.queue, ref.id, seen[0]), seen[1]
+
+    async def _listen_while_possible(self) -> None:
+        with suppress(StoreError):  # who waits looks for himself every now and then, and hears of it there
+            await self._listen()
+
+    async def _listen(self) -> None:
+        async for message in self.gateway.listen(self.store.keys.inbox(self.store.participant)):
+            word, _, rest = message.partition(" ")
+            if word == "ended":
+                queue, _, run = rest.partition(" ")
+                woken = list(self._waiters.get((queue, run), ()))
+            else:  # a gap: anything may have ended meanwhile
+                woken = [event for events in self._waiters.values() for event in events]
+            for event in woken:
+                event.set()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._listening is not None:
+            self._listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listening
+        await self.gateway.close()
+
+
+_embedded_servers: dict[Path, EmbeddedServer] = {}
+
+
+def _embedded() -> EmbeddedServer:
+    """One per process and folder."""
+    from rota.embedded import EmbeddedServer, find_directory
+
+    directory = find_directory()
+    server = _embedded_servers.get(directory)
+    if server is None:
+        server = _embedded_servers[directory] = EmbeddedServer(directory)
+    return server
+
+
+def _settings(answer: Any) -> dict[str, str]:
+    if hasattr(answer, "items"):
+        return {_text(key): _text(value) for key, value in answer.items()}
+    return {_text(answer[at]): _text(answer[at + 1]) for at in range(0, len(answer), 2)}
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _checked_state(state: JobState | str) -> JobState:
+    try:
+        return JobState(state.lower())
+    except (AttributeError, ValueError):
+        raise InvalidOption("state", f"{state!r} is none of {', '.join(JobState)}") from None
+
+
+def _matcher(*, task: str | None, tag: str | None, error: str | None, text: str | None) -> Callable[[JobRecord], bool]:
+    def matches(record: JobRecord) -> bool:
+        return (
+            (task is None or record.task == task)
+            and (tag is None or tag in record.options.tags)
+            and (error is None or (record.error is not None and record.error.type == error))
+            and (text is None or _mentions(record, text))
+        )
+
+    return matches
+
+
+def _mentions(record: JobRecord, text: str) -> bool:
+    error = f"{record.error.type} {record.error.message}" if record.error else ""
+    haystack = f"{record.ref} {record.task} {record.arguments.decode(errors='replace')} {error} {record.worker}"
+    return text.lower() in haystack.lower()
+
+
+__all__ = ["Durability", "Lifespan", "Rota"]
+
+
+def checked_queues(names: Iterable[str]) -> list[str]:
+    """Names of queues that a worker may serve."""
+    return [checked_queue(name) if name.endswith("-fail") else checked_new_queue(name) for name in names]

@@ -1,0 +1,208 @@
+"""How records are written down. The store keeps three shapes of text, and this module knows all three.
+
+A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options as
+JSON, or nothing; the task; the arguments.
+What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON object
+of named ones, where positional ones beyond the names stand under `*`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+from rota.core.job import (
+    DEFAULT_OPTIONS,
+    Counts,
+    ErrorRecord,
+    HistoryEntry,
+    JobRecord,
+    JobRef,
+    Options,
+    Progress,
+    auto_id,
+)
+from rota.core.states import JobState
+
+
+def encode_hook(value: Any) -> Any:
+    """Pydantic models are written as what they hold."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def decode_hook(annotation: type, value: Any) -> Any:
+    """Pydantic models are read by themselves."""
+    if isinstance(value, annotation):
+        return value
+    model: Any = annotation
+    if hasattr(model, "model_validate"):
+        return model.model_validate(value)
+    raise TypeError(f"{annotation.__name__} cannot be read from JSON")
+
+
+_encode: Final = msgspec.json.Encoder(enc_hook=encode_hook).encode
+_options: Final = msgspec.json.Decoder(Options)
+_arguments: Final = msgspec.json.Decoder(list[Any] | dict[str, Any])
+_error: Final = msgspec.json.Decoder(ErrorRecord)
+_entry: Final = msgspec.json.Decoder(HistoryEntry)
+
+
+class UndecodableRecord(ValueError):
+    """A record that this version cannot read. It is kept as a dead letter, never dropped."""
+
+
+class Body(msgspec.Struct, frozen=True):
+    """The parts of a job's record."""
+
+    id: str
+    enqueued_at: int
+    options: Options
+    task: str
+    arguments: bytes
+
+
+def encode_body(options: Options, task: str, arguments: bytes) -> bytes:
+    """The record without its head, which the server writes."""
+    written = b"" if options == DEFAULT_OPTIONS else _encode(options)
+    return b"%b\n%b\n%b" % (written, task.encode(), arguments)
+
+
+def decode_body(run: str, record: bytes) -> Body:
+    """Takes a record apart; `UndecodableRecord` says what is wrong with it."""
+    try:
+        head, options, task, arguments = record.split(b"\n", 3)
+        name, enqueued_at = head.decode().split(" ")
+        return Body(
+            id=name[1:] if name.startswith("=") else auto_id(run, name),
+            enqueued_at=int(enqueued_at),
+            options=_options.decode(options) if options else DEFAULT_OPTIONS,
+            task=task.decode(),
+            arguments=arguments,
+        )
+    except (ValueError, RecursionError) as error:
+        raise UndecodableRecord(f"record of run {run} cannot be read: {str(error) or type(error).__name__}") from error
+
+
+def decode_counts(text: bytes) -> Counts:
+    """Counts as a claim returns them: empty at the first attempt."""
+    return Counts(*map(int, text.split())) if text else Counts(attempt=1)
+
+
+def encode_error(error: ErrorRecord) -> bytes:
+    """An error as the store keeps it."""
+    return _encode(error)
+
+
+def decode_error(text: bytes) -> ErrorRecord | None:
+    """An error as the store keeps it; None for none."""
+    return _error.decode(text) if text else None
+
+
+def decode_history(text: bytes) -> list[HistoryEntry]:
+    """The lines of a run's history, oldest first."""
+    return [_entry.decode(line) for line in text.split(b"\n")] if text else []
+
+
+def encode_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    """Arguments as JSON: an array when all are positional, else an object."""
+    if not kwargs:
+        return _encode_json(args)
+    return _encode_json({**kwargs, "*": args} if args else kwargs)
+
+
+def decode_arguments(text: bytes) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and named arguments, untyped."""
+    try:
+        decoded: list[Any] | dict[str, Any] = _arguments.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UndecodableRecord(f"arguments are neither an array nor an object: {error}") from error
+    if isinstance(decoded, list):
+        return decoded, {}
+    try:
+        return msgspec.convert(decoded.pop("*", []), list[Any]), decoded
+    except msgspec.ValidationError as error:
+        raise UndecodableRecord("what stands under * is not an array") from error
+
+
+def encode_result(value: Any) -> bytes:
+    """A handler's result as it is stored; nothing for None."""
+    return b"" if value is None else _encode_json(value)
+
+
+def decode_result(text: bytes | None, annotation: Any = Any) -> Any:
+    """What `encode_result` wrote, as the type that the task declares."""
+    return None if not text else msgspec.json.decode(text, type=annotation, dec_hook=decode_hook)
+
+
+def decode_record(queue: str, fields: list[bytes]) -> JobRecord:
+    """One run as `read.lua` returns it. A record that cannot be read still shows its state, and what is wrong."""
+    run_name, record, line, index, score, error, progress, result, _history = fields
+    run = run_name.decode()
+    happened = line.decode().split(" ", 11) if line else []
+    try:
+        body = decode_body(run, record)
+    except UndecodableRecord as undecodable:
+        body = Body(run, 0, DEFAULT_OPTIONS, "?", b"[]")
+        error = error or encode_error(ErrorRecord(type="UndecodableRecord", message=str(undecodable)))
+    state = _state(happened, index.decode())
+    return JobRecord(
+        ref=JobRef(queue, body.id, run),
+        task=body.task,
+        state=state,
+        arguments=body.arguments,
+        options=body.options,
+        enqueued_at=body.enqueued_at,
+        counts=Counts(*map(int, happened[5:10])) if happened else Counts(),
+        due_at=_due_at(state, score),
+        lease_until=int(float(score)) if state is JobState.PROCESSING and score else None,
+        claim=_or_empty(happened, 1),
+        worker=_or_empty(happened, 2),
+        claimed_at=int(_or_empty(happened, 3) or 0) or None,
+        ended_at=int(_or_empty(happened, 10) or 0) or None,
+        reason=happened[11] if len(happened) > 11 else "",
+        progress=decode_progress(progress),
+        error=decode_error(error),
+        result=result or None,
+    )
+
+
+def decode_progress(text: bytes) -> Progress | None:
+    """Progress as `progress.lua` keeps it; None for none."""
+    if not text:
+        return None
+    started_at, at, done, total, note = text.decode().split(" ", 4)
+    return Progress(float(done), float(total), note, int(started_at), int(at))
+
+
+def _encode_json(value: Any) -> bytes:
+    """JSON. What JSON has no number for would be written as null, and come back as another value: a ValueError."""
+    encoded = _encode(value)
+    if b"null" in encoded:
+        plain = msgspec.to_builtins(value, enc_hook=encode_hook, str_keys=True)
+        try:
+            json.dumps(plain, allow_nan=False)
+        except ValueError as error:
+            raise ValueError("NaN and infinity have no place in JSON") from error
+    return encoded
+
+
+def _state(happened: list[str], index: str) -> JobState:
+    if happened and happened[0] != "waiting":
+        return JobState(happened[0])
+    # A waiting run is in one of three indexes; in none only if the indexes are damaged: `rota doctor` repairs that.
+    return JobState(index) if index else JobState.BLOCKED
+
+
+def _due_at(state: JobState, score: bytes) -> int | None:
+    if not score or state is JobState.PROCESSING:
+        return None
+    number = int(float(score))
+    return number // 256 if state is JobState.SCHEDULED else number % 2**42
+
+
+def _or_empty(happened: list[str], place: int) -> str:
+    return happened[place] if len(happened) > place and happened[place] != "-" else ""

@@ -1,0 +1,115 @@
+"""The event stream: what happened, as hints. The state of a job is the truth; an event says where to look.
+
+Each queue has a capped stream of its own, so a position is a vector: the last id seen of every queue. Whoever resumes
+from a position that has been trimmed away is told with a `reset` to read the state again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from rota.errors import InvalidOption
+from rota.store.gateway import READ_AT_ONCE, Gateway
+from rota.store.keys import Keys
+
+#: A blocking read is asked again this often, so that a dead connection and a new queue are noticed.
+BLOCK_MS: Final = 5_000
+NOTHING_YET_S: Final = 0.5
+BEGINNING: Final = "0-0"
+_ENTRY_ID: Final = re.compile(r"[0-9]+-[0-9]+")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Some runs of a queue were moved by a verb. `id` resumes after this event."""
+
+    id: str
+    queue: str
+    verb: str
+    runs: tuple[str, ...]
+    at: int
+
+
+async def follow(
+    gateway: Gateway, keys: Keys, queues: Callable[[], Awaitable[Sequence[str]]], after: str | None
+) -> AsyncIterator[Event]:
+    """Events of the queues from `after` on, or from now on. `queues` is asked again and again, as new ones come up."""
+    given = None if after is None else _positions(after)
+    seen: dict[str, str] = {}
+    is_first = True
+    while True:
+        for queue in await queues():
+            if queue in seen:
+                continue
+            stream = keys.queue(queue, "events")
+            if given is None and is_first:
+                seen[queue] = await _newest(gateway, stream)
+                continue
+            # What has come up since is new from its first event on.
+            seen[queue] = (given or {}).get(queue, BEGINNING)
+            if await _has_gap(gateway, stream, seen[queue]):
+                seen[queue] = await _newest(gateway, stream)
+                yield _reset(seen, queue)
+        is_first = False
+        if not seen:
+            await asyncio.sleep(NOTHING_YET_S)
+            continue
+        streams = {keys.queue(queue, "events"): queue for queue in seen}
+        found = await gateway.read_streams({stream: seen[queue] for stream, queue in streams.items()}, BLOCK_MS)
+        for stream, entries in found.items():
+            queue = streams[stream]
+            # Only who is far behind can have been overtaken by the trimming of the stream.
+            if len(entries) >= READ_AT_ONCE and await _has_gap(gateway, stream, seen[queue]):
+                seen[queue] = await _newest(gateway, stream)
+                yield _reset(seen, queue)
+                continue
+            for entry_id, fields in entries:
+                seen[queue] = entry_id
+                for verb, runs in fields.items():
+                    yield Event(_cursor(seen), queue, verb, tuple(runs.split(" ")), _order(entry_id)[0])
+
+
+async def _newest(gateway: Gateway, stream: str) -> str:
+    entries = await gateway.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
+    return entries[0][0].decode() if entries else BEGINNING
+
+
+async def _has_gap(gateway: Gateway, stream: str, position: str) -> bool:
+    """True when entries that came after the position may have been trimmed away."""
+    oldest = await gateway.command("XRANGE", stream, "-", "+", "COUNT", 1)
+    if not oldest or _order(oldest[0][0].decode()) <= _order(position):
+        return False
+    if position != BEGINNING:
+        return True
+    added = await gateway.added_to_stream(stream)
+    return added > int(await gateway.command("XLEN", stream))
+
+
+def _reset(seen: dict[str, str], queue: str) -> Event:
+    return Event(_cursor(seen), queue, "reset", (), _order(seen[queue])[0])
+
+
+def _cursor(seen: dict[str, str]) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(seen)).decode().rstrip("=")
+
+
+def _positions(after: str) -> dict[str, str]:
+    try:
+        positions = msgspec.json.decode(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), type=dict[str, str])
+        for position in positions.values():
+            if not _ENTRY_ID.fullmatch(position) or max(_order(position)) >= 2**64:
+                raise ValueError(position)
+        return positions
+    except (ValueError, binascii.Error, msgspec.DecodeError) as error:
+        raise InvalidOption("after", f"{after!r} is not the id of an event") from error
+
+
+def _order(entry_id: str) -> tuple[int, int]:
+    ms, _, number = entry_id.partition("-")
+    return int(ms), int(number)

@@ -1,0 +1,377 @@
+"""Handles: one job, one queue, the dead letters. Each pins what it names and asks the store when asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rota.core.codec import decode_result
+from rota.core.explain import explain
+from rota.core.job import HistoryEntry, JobRecord, JobRef, checked_text, encode_run
+from rota.core.states import JobState
+from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
+from rota.store.views import LogLine, Page, QueueInfo, Snapshot
+
+if TYPE_CHECKING:
+    from rota.client import Rota
+
+R = TypeVar("R")
+
+
+class Job(Generic[R]):
+    """One run of a job. Made by `enqueue`, or by `rota.job(id)`, where a bare id means the newest run."""
+
+    def __init__(self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True) -> None:
+        self._rota = rota
+        self._ref = ref
+        self._returns = returns
+        #: False where `on_same_id=Ignore()` found this run already there.
+        self.is_new = is_new
+
+    @property
+    def id(self) -> str:
+        """`queue:id`: says which job, and where it lives."""
+        return self._ref.full_id
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._ref.queue
+
+    @property
+    def run(self) -> str | None:
+        """The run this handle is pinned to; None until it is known."""
+        return self._ref.run
+
+    @property
+    def ref(self) -> JobRef:
+        """Queue, id and run."""
+        return self._ref
+
+    def __repr__(self) -> str:
+        return f"<Job {self._ref}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self._ref == other._ref
+
+    def __hash__(self) -> int:
+        return hash(self._ref)
+
+    # --- questions ---------------------------------------------------------------------------------------------
+
+    async def refresh(self) -> JobRecord:
+        """The record as it is now. Raises JobNotFound."""
+        return (await self._snapshot()).record
+
+    async def state(self) -> JobState:
+        """Where the job is now. Raises JobNotFound."""
+        return (await self.refresh()).state
+
+    async def explain(self) -> str:
+        """One sentence: why the job is where it is, and what happens next."""
+        snapshot = await self._snapshot()
+        record = snapshot.record
+        is_paused, has_workers = False, True
+        if record.state is JobState.PENDING or (record.due_at is not None and record.due_at <= snapshot.at):
+            views = await self._rota.checked_views()
+            info = (await views.queue_infos([self.queue]))[0]
+            workers = await views.workers()
+            is_paused = info.is_paused
+            has_workers = any(w.status == "ALIVE" and self.queue in w.info.get("queues", []) for w in workers)
+        return explain(record, snapshot.at, is_paused=is_paused, has_workers=has_workers)
+
+    async def history(self) -> list[HistoryEntry]:
+        """Every change of state, oldest first, with time, worker, attempt and error."""
+        snapshot = await self._snapshot()
+        return full_history(snapshot)
+
+    async def logs(self, *, start: int = 0) -> list[LogLine]:
+        """What the handler logged, from line `start` on."""
+        record = await self.refresh()
+        return await (await self._rota.checked_views()).log(record.ref, start=start)
+
+    async def result(self, timeout: float | None = None) -> R:
+        """Waits for the end, which is pushed, and returns the result.
+
+        Raises JobFailed, JobCancelled, JobNotFound, or ResultTimeout when `timeout` seconds are over first.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                record = await self._ended()
+        except TimeoutError as error:
+            if timeout is None:
+                raise
+            # It may have ended at the last moment, or long before a wait of no time at all.
+            record = await self.refresh()
+            if not record.state.is_finished:
+                raise ResultTimeout(self.id, record.state.value, timeout) from error
+        if record.state is JobState.COMPLETED:
+            return decode_result(record.result, self._returns)
+        if record.state is JobState.FAILED:
+            raise JobFailed(self.id, record.error)
+        raise JobCancelled(self.id, record.reason)
+
+    # --- orders ------------------------------------------------------------------------------------------------
+
+    async def cancel(self, reason: str = "", *, only_waiting: bool = False) -> JobState:
+        """Cancels this run. Returns CANCELLED, or PROCESSING if a handler was at work: it is told within a second.
+
+        With `only_waiting` a run that is being processed is left alone, and PROCESSING is returned. Raises
+        WrongState when it has ended, JobNotFound when there is none.
+        """
+        checked_text(reason, "reason")
+        store = await self._rota.checked_store()
+        outcome = await store.cancel(self._ref, reach="waiting" if only_waiting else "any", reason=reason)
+        if outcome == "missing":
+            raise JobNotFound(str(self._ref))
+        if outcome == "stopping" or outcome == "processing":
+            return JobState.PROCESSING
+        if outcome != "cancelled":
+            raise WrongState(self.id, outcome, "cancel", "it has ended")
+        return JobState.CANCELLED
+
+    async def delete(self) -> None:
+        """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
+        if await (await self._rota.checked_store()).delete(self._ref) == "missing":
+            raise JobNotFound(str(self._ref))
+
+    async def redrive(self) -> None:
+        """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound."""
+        outcome = (await (await self._rota.checked_store()).redrive(self.queue, [self._ref]))[0]
+        if outcome == "missing":
+            raise JobNotFound(str(self._ref))
+        if outcome == "in_use":
+            raise IdInUse(self.id, (await self._rota.job(self.id).refresh()).ref.run or "")
+        if outcome != "redriven":
+            state = (await self.state()).value
+            raise WrongState(self.id, state, "redrive", "only a dead letter can be redriven")
+
+    # --- twins -------------------------------------------------------------------------------------------------
+
+    def refresh_sync(self) -> JobRecord:
+        """`refresh`, for code that is not async."""
+        return self._rota.wait_for(self.refresh())
+
+    def state_sync(self) -> JobState:
+        """`state`, for code that is not async."""
+        return self._rota.wait_for(self.state())
+
+    def explain_sync(self) -> str:
+        """`explain`, for code that is not async."""
+        return self._rota.wait_for(self.explain())
+
+    def history_sync(self) -> list[HistoryEntry]:
+        """`history`, for code that is not async."""
+        return self._rota.wait_for(self.history())
+
+    def logs_sync(self, *, start: int = 0) -> list[LogLine]:
+        """`logs`, for code that is not async."""
+        return self._rota.wait_for(self.logs(start=start))
+
+    def result_sync(self, timeout: float | None = None) -> R:
+        """`result`, for code that is not async."""
+        return self._rota.wait_for(self.result(timeout))
+
+    def cancel_sync(self, reason: str = "", *, only_waiting: bool = False) -> JobState:
+        """`cancel`, for code that is not async."""
+        return self._rota.wait_for(self.cancel(reason, only_waiting=only_waiting))
+
+    def delete_sync(self) -> None:
+        """`delete`, for code that is not async."""
+        self._rota.wait_for(self.delete())
+
+    def redrive_sync(self) -> None:
+        """`redrive`, for code that is not async."""
+        self._rota.wait_for(self.redrive())
+
+    async def _ended(self) -> JobRecord:
+        while True:
+            self._ref = await self._rota.wait_ended(self._ref)
+            record = await self.refresh()
+            if record.state.is_finished:  # else it was redriven meanwhile: wait for the end of that
+                return record
+
+    async def _snapshot(self) -> Snapshot:
+        snapshot = (await (await self._rota.checked_views()).read(self.queue, [self._ref]))[0]
+        if snapshot is None:
+            raise JobNotFound(str(self._ref))
+        self._ref = snapshot.record.ref
+        return snapshot
+
+
+class Queue:
+    """A named line of jobs, and what an operator does to it."""
+
+    def __init__(self, rota: Rota, name: str) -> None:
+        self._rota = rota
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"
+
+    async def pause(self) -> None:
+        """Stops claims of this queue for everyone, and nothing else: running handlers go on."""
+        await (await self._rota.checked_store()).pause(self.name, wanted="paused")
+
+    async def resume(self) -> None:
+        """Lets claims go on, at once."""
+        await (await self._rota.checked_store()).pause(self.name, wanted="open")
+
+    async def info(self) -> QueueInfo:
+        """How the queue stands: counts by state, totals, pause, the oldest waiting job."""
+        return (await (await self._rota.checked_views()).queue_infos([self.name]))[0]
+
+    async def counts(self) -> dict[str, int]:
+        """How many jobs are in each state."""
+        return (await self.info()).counts
+
+    async def purge(self) -> int:
+        """Deletes the jobs that wait, in slices, and says how many. What is enqueued meanwhile stays out of it."""
+        newest = encode_run((await self.info()).totals["run"])
+        purged = 0
+        store = await self._rota.checked_store()
+        while gone := await store.purge(self.name, newest=newest):
+            purged += gone
+        return purged
+
+    def pause_sync(self) -> None:
+        """`pause`, for code that is not async."""
+        self._rota.wait_for(self.pause())
+
+    def resume_sync(self) -> None:
+        """`resume`, for code that is not async."""
+        self._rota.wait_for(self.resume())
+
+    def info_sync(self) -> QueueInfo:
+        """`info`, for code that is not async."""
+        return self._rota.wait_for(self.info())
+
+    def counts_sync(self) -> dict[str, int]:
+        """`counts`, for code that is not async."""
+        return self._rota.wait_for(self.counts())
+
+    def purge_sync(self) -> int:
+        """`purge`, for code that is not async."""
+        return self._rota.wait_for(self.purge())
+
+
+class DeadLetters:
+    """The jobs that failed for good."""
+
+    def __init__(self, rota: Rota) -> None:
+        self._rota = rota
+
+    async def list(
+        self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
+        cursor: str | None = None, limit: int = 100,
+    ) -> Page:  # fmt: skip
+        """A page of dead letters, the latest first; `error` is an error class, `text` anything in the record."""
+        return await self._rota.jobs(
+            JobState.FAILED, queue=queue, task=task, error=error, text=text, cursor=cursor, limit=limit
+        )
+
+    async def redrive(
+        self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
+        limit: int | None = None, per_second: float | None = None,
+    ) -> int:  # fmt: skip
+        """Redrives every dead letter that matches, at most `limit`, no faster than `per_second`; says how many."""
+        if per_second is not None and not per_second > 0:
+            raise InvalidOption("per_second", f"must be more than 0, not {per_second!r}")
+        redriven = 0
+        async for page in self._pages(queue=queue, task=task, error=error, text=text, limit=limit):
+            by_queue: dict[str, list[JobRef]] = {}
+            for record in page:
+                by_queue.setdefault(record.ref.queue, []).append(record.ref)
+            for name, refs in by_queue.items():
+                for part in _slices(refs, per_second):
+                    outcomes = await self._rota.store.redrive(name, part)
+                    redriven += outcomes.count("redriven")
+                    if per_second is not None:
+                        await asyncio.sleep(len(part) / per_second)
+        return redriven
+
+    async def delete(
+        self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
+        limit: int | None = None,
+    ) -> int:  # fmt: skip
+        """Deletes every dead letter that matches, at most `limit`; says how many."""
+        deleted = 0
+        async for page in self._pages(queue=queue, task=task, error=error, text=text, limit=limit):
+            outcomes = await asyncio.gather(*(self._rota.store.delete(record.ref) for record in page))
+            deleted += sum(outcome == "deleted" for outcome in outcomes)
+        return deleted
+
+    def list_sync(
+        self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
+        cursor: str | None = None, limit: int = 100,
+    ) -> Page:  # fmt: skip
+        """`list`, for code that is not async."""
+        return self._rota.wait_for(
+            self.list(queue=queue, task=task, error=error, text=text, cursor=cursor, limit=limit)
+        )
+
+    def redrive_sync(
+        self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
+        limit: int | None = None, per_second: float | None = None,
+    ) -> int:  # fmt: skip
+        """`redrive`, for code that is not async."""
+        return self._rota.wait_for(
+            self.redrive(queue=queue, task=task, error=error, text=text, limit=limit, per_second=per_second)
+        )
+
+    def delete_sync(
+        self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
+        limit: int | None = None,
+    ) -> int:  # fmt: skip
+        """`delete`, for code that is not async."""
+        return self._rota.wait_for(self.delete(queue=queue, task=task, error=error, text=text, limit=limit))
+
+    async def _pages(self, *, limit: int | None, **filters: str | None) -> AsyncIterator[Sequence[JobRecord]]:
+        """Pages until the end. What is acted upon leaves the index, so each page starts where the last one ended."""
+        if limit is not None and limit < 0:
+            raise InvalidOption("limit", f"must be 0 or more, not {limit!r}")
+        cursor: str | None = None
+        left = limit
+        while left is None or left > 0:
+            page = await self._rota.jobs(JobState.FAILED, **filters, cursor=cursor, limit=min(200, left or 200))
+            if page.jobs:
+                yield page.jobs
+            left = None if left is None else left - len(page.jobs)
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+
+def full_history(snapshot: Snapshot) -> list[HistoryEntry]:
+    """The changes that the record itself shows, merged with those written down."""
+    record = snapshot.record
+    entries = [HistoryEntry(at=record.enqueued_at, verb="enqueue", state="pending")]
+    for entry in snapshot.history:
+        if entry.since:
+            entries.append(_claimed(entry.since, entry.worker, entry.attempt))
+        entries.append(entry)
+    attempt = record.counts.attempt
+    ended = {entry.attempt for entry in snapshot.history if entry.since}
+    if record.claimed_at is not None and attempt not in ended:
+        entries.append(_claimed(record.claimed_at, record.worker, attempt))
+    if record.state is JobState.COMPLETED and record.ended_at is not None:
+        entries.append(
+            HistoryEntry(at=record.ended_at, verb="complete", state="completed", worker=record.worker, attempt=attempt)
+        )
+    if (
+        record.state is JobState.CANCELLED
+        and record.ended_at is not None
+        and not any(e.verb == "cancel" for e in entries)
+    ):
+        entries.append(HistoryEntry(at=record.ended_at, verb="expire", state="cancelled", note=record.reason))
+    return sorted(entries, key=lambda entry: entry.at)
+
+
+def _claimed(at: int, worker: str, attempt: int) -> HistoryEntry:
+    return HistoryEntry(at=at, verb="claim", state="processing", worker=worker, attempt=attempt)
+
+
+def _slices(refs: list[JobRef], per_second: float | None) -> list[list[JobRef]]:
+    size = len(refs) if per_second is None else max(1, int(per_second / 10))
+    return [refs[start : start + size] for start in range(0, len(refs), max(1, size))]

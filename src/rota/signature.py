@@ -1,0 +1,196 @@
+"""A task's parameters: what may be passed at enqueue, how it is written down, and how the handler gets it back.
+
+Arguments are encoded and decoded again at enqueue, with the very decoder that the worker will use: what a task cannot
+be called with is refused where the mistake was made.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from rota.context import Context, Provided
+from rota.core.codec import decode_arguments, decode_hook, encode_arguments
+from rota.errors import ConfigurationError, InvalidArguments
+
+_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A parameter that the worker fills in: the context, or what a `Depends` provides."""
+
+    name: str
+    provides: Provided | None  # None: the context
+
+
+class Signature:
+    """The parameters of one function, read when first needed, so that annotations may name what comes later."""
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self._task = task
+        self.dependencies: list[Dependency] = []
+        hints = _hints(task, function)
+        returns = hints.get("return", Any)
+        self.returns = Any if returns in (typing.NoReturn, typing.Never) else returns
+        self._check_type("the result", self.returns)
+        fields: list[Any] = []
+        self._positional: list[str] = []
+        self._positional_only: set[str] = set()
+        self._var_positional: Any = None
+        self._var_named: Any = None
+        for name, parameter in inspect.signature(function).parameters.items():
+            annotation = hints.get(name, Any)
+            if annotation is Context:
+                self.dependencies.append(Dependency(name, None))
+            elif isinstance(parameter.default, Provided):
+                self.dependencies.append(Dependency(name, parameter.default))
+            elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                self._check_type(f"parameter {name!r}", annotation)
+                self._var_positional = annotation
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                self._check_type(f"parameter {name!r}", annotation)
+                self._var_named = annotation
+            else:
+                self._check_type(f"parameter {name!r}", annotation)
+                if parameter.kind in _POSITIONAL and not any(d.provides for d in self.dependencies):
+                    self._positional.append(name)  # behind one that the worker provides, only by name
+                if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+                    self._positional_only.add(name)
+                if parameter.default is inspect.Parameter.empty:
+                    fields.append((name, annotation))
+                else:
+                    # Unset stays unset, so that the handler's own default is the one that counts.
+                    fields.append((name, annotation | msgspec.UnsetType, msgspec.UNSET))
+        self._names = [field[0] for field in fields]
+        ordered = sorted(fields, key=len)  # required ones first: a struct wants that, and names decide anyway
+        self._struct = msgspec.defstruct(
+            f"{task}_arguments", ordered, kw_only=True, forbid_unknown_fields=self._var_named is None
+        )
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Arguments as they are stored; refused if the task could not be called with them."""
+        for dependency in self.dependencies:
+            if dependency.name in kwargs:
+                raise InvalidArguments(self._task, f"{dependency.name!r} is filled in by the worker, do not pass it")
+        if len(args) > len(self._positional) and self._var_positional is None:
+            raise InvalidArguments(
+                self._task,
+                f"takes {len(self._positional)} positional arguments ({', '.join(self._positional)}), not {len(args)}",
+            )
+        for name in self._positional[: len(args)]:
+            if name in kwargs:
+                raise InvalidArguments(self._task, f"got two values for {name!r}")
+        for name in self._positional_only.intersection(kwargs):
+            raise InvalidArguments(self._task, f"{name!r} can only be passed by position")
+        if "*" in kwargs:  # where the record keeps positional arguments
+            raise InvalidArguments(self._task, "no such parameter: `*`")
+        try:
+            if kwargs:
+                named = dict(zip(self._positional, args, strict=False)) | kwargs
+                encoded = encode_arguments(args[len(self._positional) :], named)
+            else:
+                encoded = encode_arguments(args, kwargs)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
+        self.decode(encoded)
+        return encoded
+
+    def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """Typed arguments for the handler; refused where they do not fit its annotations."""
+        try:
+            args, named = decode_arguments(encoded)
+        except (ValueError, RecursionError) as error:
+            raise InvalidArguments(self._task, f"arguments cannot be read: {error}") from error
+        for dependency in self.dependencies:
+            if dependency.name in named:
+                raise InvalidArguments(self._task, f"{dependency.name!r} is filled in by the worker, do not pass it")
+        if named:
+            extra = args  # beside names, only what comes after all of them has no name
+        else:
+            extra = args[len(self._positional) :]
+            named = dict(zip(self._positional, args, strict=False))
+        if extra and self._var_positional is None:
+            raise InvalidArguments(self._task, f"takes {len(self._positional)} positional arguments, more were given")
+        extra = [self._convert("*", item, self._var_positional) for item in extra]
+        others: dict[str, Any] = {}
+        if self._var_named is not None:
+            others = {
+                name: self._convert(name, named.pop(name), self._var_named) for name in set(named) - set(self._names)
+            }
+        try:
+            struct = msgspec.convert(named, self._struct, str_keys=True, dec_hook=decode_hook)
+        except msgspec.ValidationError as error:
+            raise InvalidArguments(self._task, _say(error)) from error
+        values = {name: value for name in self._names if (value := getattr(struct, name)) is not msgspec.UNSET}
+        by_place = self._positional if extra else self._positional[: len(self._positional_only)]
+        gap = next((place for place, name in enumerate(by_place) if name not in values), len(by_place))
+        if gap < len(by_place) and (extra or any(name in values for name in by_place[gap:])):
+            raise InvalidArguments(self._task, f"{by_place[gap]!r} has to be given where what follows it is")
+        return [values.pop(name) for name in by_place[:gap]] + extra, values | others
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the named arguments, for forms and for callers in other languages."""
+        try:
+            return msgspec.json.schema(self._struct, schema_hook=_schema_hook)
+        except TypeError:
+            return {"type": "object"}
+
+    def _check_type(self, what: str, annotation: Any) -> None:
+        try:
+            msgspec.json.Decoder(annotation, dec_hook=decode_hook)
+            unknown = [
+                info.cls
+                for info in _walk(msgspec.inspect.type_info(annotation))
+                if isinstance(info, msgspec.inspect.CustomType)
+            ]
+        except TypeError as error:
+            raise ConfigurationError(f"task {self._task!r}: {what}: {error}") from error
+        for cls in unknown:
+            if cls is not object and not hasattr(cls, "model_validate"):
+                raise ConfigurationError(
+                    f"task {self._task!r}: {what} is a {cls.__name__}, which JSON cannot carry; "
+                    "use builtins, dataclasses, msgspec Structs or pydantic models; "
+                    "a parameter may also have a Depends(...) default"
+                )
+
+    def _convert(self, name: str, value: Any, annotation: Any) -> Any:
+        try:
+            return msgspec.convert(value, annotation, str_keys=True, dec_hook=decode_hook)
+        except msgspec.ValidationError as error:
+            raise InvalidArguments(self._task, f"{name}: {_say(error)}") from error
+
+
+def _schema_hook(annotation: type) -> dict[str, Any]:
+    model: Any = annotation
+    return model.model_json_schema() if hasattr(model, "model_json_schema") else {}
+
+
+def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception as error:  # an annotation is code, and may fail in any way
+        raise ConfigurationError(f"task {task!r}: an annotation cannot be resolved: {error}") from error
+
+
+def _walk(info: Any) -> typing.Iterator[Any]:
+    yield info
+    for name in ("types", "item_types"):
+        for part in getattr(info, name, ()):
+            yield from _walk(part)
+    for name in ("item_type", "key_type", "value_type"):
+        part = getattr(info, name, None)
+        if part is not None:
+            yield from _walk(part)
+
+
+def _say(error: msgspec.ValidationError) -> str:
+    text = str(error)
+    return text.replace("Object missing required field", "missing argument").replace(
+        "Object contains unknown field", "no such parameter:"
+    )

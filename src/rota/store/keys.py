@@ -1,0 +1,123 @@
+"""Every key Rota keeps in the server: its name, type, owner and expiry.
+
+All keys of a queue share one hash slot: `rota:{mail}:pending`. The queue of a queue's failure handlers,
+`mail-fail`, lives in the same slot, so that failing a job and enqueueing its handler is one step. Keys that
+belong to no queue share the slot of `~`, which no queue can be called. Nothing else in Rota builds a key name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """What one key is: `{name}` in `pattern` is filled in where there is one key per job, rule or caller."""
+
+    pattern: str
+    type: str
+    owner: str
+    expiry: str
+    meaning: str
+
+
+PERMANENT: Final = "none"
+WITH_JOB: Final = "with its job"
+
+#: name -> spec, for the keys of one queue.
+QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
+    "meta": KeySpec("meta", "hash", "all", PERMANENT, "counters run and fence, totals, is_paused, tick, grace_until"),
+    "jobs": KeySpec("jobs", "hash", "enqueue", WITH_JOB, "run -> what was asked for: head, options, task, arguments"),
+    "runs": KeySpec("runs", "hash", "claim", WITH_JOB, "run -> what happened: state, claim, worker, times, counts"),
+    "ids": KeySpec("ids", "hash", "enqueue", WITH_JOB, "chosen id -> its newest run"),
+    "named": KeySpec("named", "hash", "enqueue", WITH_JOB, "run -> its chosen id"),
+    "pending": KeySpec("pending", "zset", "all", WITH_JOB, "run -> its place: priority, time it became due"),
+    "scheduled": KeySpec("scheduled", "zset", "all", WITH_JOB, "run -> time it falls due, and its priority"),
+    "blocked": KeySpec("blocked", "zset", "all", WITH_JOB, "run -> its place once released"),
+    "processing": KeySpec("processing", "zset", "claim", WITH_JOB, "run -> deadline of its lease, ms"),
+    "completed": KeySpec("completed", "zset", "complete", WITH_JOB, "run -> time it ended, ms"),
+    "failed": KeySpec("failed", "zset", "fail", WITH_JOB, "run -> time it ended, ms: the dead letters"),
+    "cancelled": KeySpec("cancelled", "zset", "cancel", WITH_JOB, "run -> time it ended, ms"),
+    "stopping": KeySpec("stopping", "zset", "cancel", "with its lease", "run whose handler has yet to stop -> lease"),
+    "expiring": KeySpec("expiring", "zset", "enqueue", WITH_JOB, "run that must start by a time -> that time, ms"),
+    "results": KeySpec("results", "hash", "complete", WITH_JOB, "run -> encoded result, unless it is null"),
+    "errors": KeySpec("errors", "hash", "fail", WITH_JOB, "run -> its last error"),
+    "history": KeySpec("history", "hash", "all", WITH_JOB, "run -> changes of state that its record does not show"),
+    "progress": KeySpec("progress", "hash", "progress", WITH_JOB, "run -> how far its attempt has come"),
+    "logs": KeySpec("logs", "hash", "log", WITH_JOB, "run -> sequence, lines and bytes of its log"),
+    "log": KeySpec("log:{name}", "list", "log", WITH_JOB, "one run's log lines"),
+    "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
+    "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
+    "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits for a wake-up -> since, ms"),
+    "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
+    "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
+    "calls": KeySpec("calls:{name}", "hash", "all", "10 min", "a caller's latest calls and their outcomes"),
+    "call": KeySpec("call:{name}", "string", "all", "10 min", "outcome of one rare call, by its token"),
+}
+
+#: name -> spec, for the keys that belong to no queue.
+GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
+    "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
+    "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
+    "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
+    "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
+    "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
+}
+
+#: Events a queue keeps, about.
+EVENTS_KEPT: Final = 10_000
+_FAIL: Final = "-fail"
+
+
+class Keys:
+    """Builds the names of one namespace."""
+
+    def __init__(self, namespace: str = "rota") -> None:
+        self.namespace = namespace
+        self.inbox_prefix = f"{namespace}:inbox:"
+        self._queues: dict[str, str] = {}
+
+    def queue(self, queue: str, name: str, part: str = "") -> str:
+        """The key `name` of a queue; `part` fills the pattern of a key there are many of."""
+        pattern = QUEUE_KEYS[name].pattern
+        return self._prefix(queue) + (pattern.format(name=part) if part else pattern.partition(":{name}")[0])
+
+    def shared(self, name: str) -> str:
+        """A key that belongs to no queue."""
+        return f"{self.namespace}:{{~}}:{GLOBAL_KEYS[name].pattern}"
+
+    def inbox(self, participant: str) -> str:
+        """The channel on which a worker or client is told things."""
+        return self.inbox_prefix + participant
+
+    def _prefix(self, queue: str) -> str:
+        prefix = self._queues.get(queue)
+        if prefix is None:
+            base = queue.removesuffix(_FAIL)
+            prefix = f"{self.namespace}:{{{base}}}:" + ("fail:" if base != queue else "")
+            self._queues[queue] = prefix
+        return prefix
+
+
+def spec_of(key: str, namespace: str) -> KeySpec | None:
+    """The spec that a key found in the server belongs to; None when Rota does not know such a key."""
+    head = f"{namespace}:{{"
+    if not key.startswith(head):
+        return None
+    tag, _, rest = key[len(head) :].partition("}:")
+    specs = GLOBAL_KEYS if tag == "~" else QUEUE_KEYS
+    rest = rest.removeprefix("fail:") if specs is QUEUE_KEYS else rest
+    first, colon, _ = rest.partition(":")
+    spec = specs.get(first)
+    if spec is None or (":{name}" in spec.pattern) != bool(colon):
+        return None
+    return spec
+
+
+def is_permanent(key: str, namespace: str) -> bool:
+    """True for a key that may stay in the server for ever, or as long as the jobs and workers it speaks of."""
+    spec = spec_of(key, namespace)
+    return spec is not None and spec.expiry != "10 min"

@@ -1,0 +1,78 @@
+-- cancel: scheduled | blocked | pending | processing -> cancelled
+--
+-- Ends a run by request. One that is being processed is cancelled at once and its worker is told; until that worker
+-- says that the handler has stopped, or the lease runs out, the run is also in `stopping`. Sent again with the same
+-- token, it says what the first one did.
+--
+-- flags: allow-oom
+-- KEYS[1] meta        hash    totals
+-- KEYS[2] jobs        hash    run -> record
+-- KEYS[3] runs        hash    run -> what happened to it
+-- KEYS[4] ids         hash    chosen id -> newest run
+-- KEYS[5] named       hash    run -> chosen id
+-- KEYS[6] pending     zset    run -> place
+-- KEYS[7] scheduled   zset    run -> due score
+-- KEYS[8] blocked     zset    run -> place
+-- KEYS[9] processing  zset    run -> lease deadline, ms
+-- KEYS[10] stopping   zset    run whose handler has yet to stop -> lease
+-- KEYS[11] expiring   zset    run -> time it must have started by, ms
+-- KEYS[12] cancelled  zset    run -> time it ended, ms
+-- KEYS[13] results    hash    run -> result
+-- KEYS[14] errors     hash    run -> last error
+-- KEYS[15] history    hash    run -> lines of JSON
+-- KEYS[16] progress   hash    run -> progress
+-- KEYS[17] logs       hash    run -> sizes of its log
+-- KEYS[18] log        prefix  of one list per run, `log:<run>`
+-- KEYS[19] waiters    hash    run -> waiting clients
+-- KEYS[20] events     stream  one entry per transition
+-- KEYS[21] rules      set     retention lists in use
+-- KEYS[22] kept       prefix  of one list per retention rule, `kept:<state>:<rule>`
+-- KEYS[23] call       string  outcome of this call
+-- ARGV[1] queue
+-- ARGV[2] inbox       prefix of the channels
+-- ARGV[3] id
+-- ARGV[4] run         "" for the newest of the id
+-- ARGV[5] reach       "waiting" leaves a run that is being processed alone; "any" does not
+-- ARGV[6] reason
+--
+-- Returns "cancelled" | "stopping" | "missing" | the state that forbids it
+
+-- @include now_ms
+-- @include text_of
+-- @include emit
+-- @include note
+-- @include record
+-- @include policy
+-- @include forget
+-- @include retain
+-- @include finish
+-- @include cancel_run
+-- @include resolve
+-- @include once
+
+local function cancel()
+  local found = resolve(id, run)
+  if not found then return "missing" end
+  local now, line = now_ms(), redis.call("HGET", runs, found)
+  local r = line and read_record(line) or new_record("waiting", "-")
+  if r.state ~= "waiting" and r.state ~= "processing" then return r.state end
+  if r.state == "processing" and reach == "waiting" then return "processing" end
+
+  local outcome = "cancelled"
+  if r.state == "processing" then
+    local lease = redis.call("ZSCORE", processing, found)
+    redis.call("ZREM", processing, found)
+    outcome = "stopping"
+    redis.call("ZADD", stopping, lease or text_of(now), found)
+    redis.call("PUBLISH", inbox .. r.worker, "stop " .. queue .. " " .. found .. " " .. r.claim)
+  else
+    redis.call("ZREM", pending, found)
+    redis.call("ZREM", scheduled, found)
+    redis.call("ZREM", blocked, found)
+    redis.call("ZREM", expiring, found)
+  end
+  cancel_run(found, r, reason, now)
+  return outcome
+end
+
+return once(cancel)

@@ -1,0 +1,135 @@
+-- claim: pending -> processing
+--
+-- Leases the first runs of the queue to a worker, after doing what has become due: promote, expire, reap. A worker
+-- that wants more than there is joins the waiting ones in the same step, so no wake-up can fall in between. Sent
+-- again with the same call number, it returns the same runs, as far as this claim still owns them.
+--
+-- flags: allow-oom
+-- KEYS[1] meta        hash    counter `fence`, is_paused, tick
+-- KEYS[2] jobs        hash    run -> record
+-- KEYS[3] runs        hash    run -> what happened to it
+-- KEYS[4] ids         hash    chosen id -> newest run
+-- KEYS[5] named       hash    run -> chosen id
+-- KEYS[6] pending     zset    run -> place
+-- KEYS[7] scheduled   zset    run -> due score
+-- KEYS[8] blocked     zset    run -> place
+-- KEYS[9] processing  zset    run -> lease deadline, ms
+-- KEYS[10] stopping   zset    run whose handler has yet to stop -> lease
+-- KEYS[11] expiring   zset    run -> time it must have started by, ms
+-- KEYS[12] failed     zset    run -> time it ended, ms
+-- KEYS[13] cancelled  zset    run -> time it ended, ms
+-- KEYS[14] results    hash    run -> result
+-- KEYS[15] errors     hash    run -> last error
+-- KEYS[16] history    hash    run -> lines of JSON
+-- KEYS[17] progress   hash    run -> progress
+-- KEYS[18] logs       hash    run -> sizes of its log
+-- KEYS[19] log        prefix  of one list per run, `log:<run>`
+-- KEYS[20] waiters    hash    run -> waiting clients
+-- KEYS[21] rules      set     retention lists in use
+-- KEYS[22] kept       prefix  of one list per retention rule, `kept:<state>:<rule>`
+-- KEYS[23] idle       zset    waiting workers
+-- KEYS[24] beats      hash    worker -> last heartbeat, ms
+-- KEYS[25] calls      hash    outcome of this worker's latest call
+-- KEYS[26] events     stream  one entry per transition
+-- ARGV[1] queue
+-- ARGV[2] inbox       prefix of the channels
+-- ARGV[3] call        number of this call
+-- ARGV[4] worker
+-- ARGV[5] token       random, made by the worker for this claim
+-- ARGV[6] limit       how many it has slots for
+-- ARGV[7] lease_ms
+-- ARGV[8] bound       how many runs each of the other verbs may move
+--
+-- Returns fence, ms until something falls due ("" if nothing will), then run, counts ("" at the first attempt)
+-- and record for each run claimed
+
+-- @include now_ms
+-- @include text_of
+-- @include place
+-- @include replay
+-- @include wake
+-- @include emit
+-- @include note
+-- @include record
+-- @include policy
+-- @include forget
+-- @include retain
+-- @include finish
+-- @include tick
+-- @include stall
+-- @include release
+-- @include housekeeping
+
+local now = now_ms()
+limit, lease_ms, bound = tonumber(limit), tonumber(lease_ms), tonumber(bound)
+
+-- What a worker gets to see of a run.
+local function answer(reply, run, line, body)
+  local attempt, failures, stalls, snoozes, handbacks =
+    string.match(line, "^%S+ %S+ %S+ %S+ %S+ (%d+) (%d+) (%d+) (%d+) (%d+)")
+  local counts = attempt .. " " .. failures .. " " .. stalls .. " " .. snoozes .. " " .. handbacks
+  reply[#reply + 1] = run
+  reply[#reply + 1] = counts == "1 0 0 0 0" and "" or counts
+  reply[#reply + 1] = body or ""
+end
+
+local before = recall("claim", call)
+if before == "" then return { "0", "" } end
+if before then
+  local fence, claimed = string.match(before, "^(%S+) ?(.*)$")
+  local reply = { fence, "0" }
+  for run in string.gmatch(claimed, "%S+") do
+    local line = redis.call("HGET", runs, run)
+    if is_claim(line, "processing", fence .. "." .. token) then
+      answer(reply, run, line, redis.call("HGET", jobs, run))
+    end
+  end
+  return reply
+end
+
+local may_reap, reap_from = tick(now, lease_ms)
+local more = housekeeping(now, may_reap, bound)
+local is_paused = redis.call("HGET", meta, "is_paused")
+local popped = (limit > 0 and not is_paused) and redis.call("ZPOPMIN", pending, limit) or {}
+local reply = { "0", "" }
+
+if #popped > 0 then
+  local fence = redis.call("HINCRBY", meta, "fence", 1)
+  reply[1] = text_of(fence)
+  local claim, at, deadline = text_of(fence) .. "." .. token, text_of(now), text_of(now + lease_ms)
+  local claimed, lines, leases = {}, {}, {}
+  for i = 1, #popped, 2 do claimed[#claimed + 1] = popped[i] end
+  local earlier = redis.call("HMGET", runs, unpack(claimed))
+  local bodies = redis.call("HMGET", jobs, unpack(claimed))
+  local fresh = "processing " .. claim .. " " .. worker .. " " .. at .. " "
+  for i, run in ipairs(claimed) do
+    local line
+    if earlier[i] then
+      local r = read_record(earlier[i])
+      r.state, r.claim, r.worker, r.claimed_at, r.place = "processing", claim, worker, at, popped[2 * i]
+      r.attempt, r.ended_at, r.reason = r.attempt + 1, "-", ""
+      line = write_record(r)
+    else
+      line = fresh .. popped[2 * i] .. " 1 0 0 0 0 - "
+    end
+    lines[#lines + 1], lines[#lines + 2] = run, line
+    leases[#leases + 1], leases[#leases + 2] = deadline, run
+    answer(reply, run, line, bodies[i])
+  end
+  redis.call("HSET", runs, unpack(lines))
+  redis.call("ZADD", processing, unpack(leases))
+  if redis.call("EXISTS", expiring) > 0 then redis.call("ZREM", expiring, unpack(claimed)) end
+  emit("claim", claimed)
+  remember("claim", call, text_of(fence) .. " " .. table.concat(claimed, " "))
+end
+
+local taken = #popped / 2
+if taken < limit then
+  redis.call("ZADD", idle, text_of(now), worker)
+else
+  -- Nothing free any more: who is woken next must be another one.
+  redis.call("ZREM", idle, worker)
+  if not is_paused and redis.call("ZCARD", pending) > 0 then wake(1) end
+end
+reply[2] = more and "0" or next_due(now, reap_from)
+return reply

@@ -1,0 +1,72 @@
+-- delete: scheduled | blocked | pending | processing | completed | failed | cancelled -> (none)
+--
+-- Removes a run and every trace of it. A handler that is at work is told to stop, and what it reports later is
+-- refused; until it has stopped, or its lease runs out, its claim and its id are still known. Sent again with the same
+-- token, it says what the first one did.
+--
+-- flags: allow-oom
+-- KEYS[1] meta        hash    totals
+-- KEYS[2] jobs        hash    run -> record
+-- KEYS[3] runs        hash    run -> what happened to it
+-- KEYS[4] ids         hash    chosen id -> newest run
+-- KEYS[5] named       hash    run -> chosen id
+-- KEYS[6] pending     zset    run -> place
+-- KEYS[7] scheduled   zset    run -> due score
+-- KEYS[8] blocked     zset    run -> place
+-- KEYS[9] processing  zset    run -> lease deadline, ms
+-- KEYS[10] stopping   zset    run whose handler has yet to stop -> lease
+-- KEYS[11] expiring   zset    run -> time it must have started by, ms
+-- KEYS[12] cancelled  zset    run -> time it ended, ms
+-- KEYS[13] results    hash    run -> result
+-- KEYS[14] errors     hash    run -> last error
+-- KEYS[15] history    hash    run -> lines of JSON
+-- KEYS[16] progress   hash    run -> progress
+-- KEYS[17] logs       hash    run -> sizes of its log
+-- KEYS[18] log        prefix  of one list per run, `log:<run>`
+-- KEYS[19] waiters    hash    run -> waiting clients
+-- KEYS[20] events     stream  one entry per transition
+-- KEYS[21] completed  zset    run -> time it ended, ms
+-- KEYS[22] failed     zset    run -> time it ended, ms
+-- KEYS[23] call       string  outcome of this call
+-- ARGV[1] queue
+-- ARGV[2] inbox       prefix of the channels
+-- ARGV[3] id
+-- ARGV[4] run         "" for the newest of the id
+--
+-- Returns "deleted" | "stopping" | "missing"
+
+-- @include now_ms
+-- @include text_of
+-- @include emit
+-- @include record
+-- @include forget
+-- @include resolve
+-- @include once
+
+local function delete()
+  local found = resolve(id, run)
+  if not found then return "missing" end
+  local outcome = "deleted"
+  local lease = redis.call("ZSCORE", processing, found)
+  if lease then
+    local r = read_record(redis.call("HGET", runs, found))
+    outcome = "stopping"
+    r.state, r.ended_at = "cancelled", text_of(now_ms())
+    redis.call("HSET", runs, found, write_record(r))
+    redis.call("ZADD", stopping, lease, found)
+    redis.call("PUBLISH", inbox .. r.worker, "stop " .. queue .. " " .. found .. " " .. r.claim)
+  end
+  local clients = redis.call("HGET", waiters, found)
+  for _, index in ipairs({ pending, scheduled, blocked, processing, expiring, completed, failed, cancelled }) do
+    redis.call("ZREM", index, found)
+  end
+  forget({ found })
+  redis.call("HINCRBY", meta, "deleted", 1)
+  emit("delete", { found })
+  for client in string.gmatch(clients or "", "%S+") do
+    redis.call("PUBLISH", inbox .. client, "ended " .. queue .. " " .. found)
+  end
+  return outcome
+end
+
+return once(delete)

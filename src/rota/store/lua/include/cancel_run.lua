@@ -1,0 +1,10 @@
+-- Ends a run as cancelled, once it has left the index that it was in.
+local function cancel_run(run, r, reason, now)
+  r.state, r.ended_at, r.reason = "cancelled", text_of(now), string.gsub(reason, "\n", " ")
+  redis.call("HSET", runs, run, write_record(r))
+  note(run, {
+    at = now, verb = "cancel", state = "cancelled", worker = r.worker, attempt = tonumber(r.attempt),
+    since = tonumber(r.claimed_at), note = reason,
+  })
+  finish(cancelled, "cancelled", { [policy(run).finished_rule] = { run } }, now)
+end

@@ -1,0 +1,81 @@
+-- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
+
+-- scheduled -> pending, for runs whose time has come.
+local function promote(now, bound)
+  local due = redis.call("ZRANGE", scheduled, "-inf", text_of(now * 256 + 255), "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
+  if #due == 0 then return 0 end
+  local places, promoted = {}, {}
+  for i = 1, #due, 2 do
+    local score = tonumber(due[i + 1])
+    places[#places + 1] = text_of(place(score % 256 - 100, math.floor(score / 256)))
+    places[#places + 1] = due[i]
+    promoted[#promoted + 1] = due[i]
+  end
+  redis.call("ZREMRANGEBYRANK", scheduled, 0, #promoted - 1)
+  redis.call("ZADD", pending, unpack(places))
+  emit("promote", promoted)
+  return #promoted
+end
+
+-- waiting -> cancelled, for runs that have not started by the time they had to.
+local function expire(now, bound)
+  local late = redis.call("ZRANGE", expiring, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
+  local by_rule = {}
+  for _, run in ipairs(late) do
+    redis.call("ZREM", expiring, run)
+    local removed = redis.call("ZREM", pending, run) + redis.call("ZREM", scheduled, run) + redis.call("ZREM", blocked, run)
+    if removed > 0 then
+      local r = new_record("cancelled", "-")
+      r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
+      redis.call("HSET", runs, run, write_record(r))
+      local rule = policy(run).finished_rule
+      by_rule[rule] = by_rule[rule] or {}
+      table.insert(by_rule[rule], run)
+    end
+  end
+  finish(cancelled, "cancelled", by_rule, now)
+  return #late
+end
+
+-- processing -> pending | failed, for runs whose lease has run out; and the end of waiting for handlers to stop.
+local function reap(now, bound)
+  local expired = redis.call("ZRANGE", processing, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
+  local lost, lease_of = {}, {}
+  for i = 1, #expired, 2 do
+    lost[#lost + 1] = expired[i]
+    lease_of[expired[i]] = tonumber(expired[i + 1])
+  end
+  if #lost > 0 then
+    stall(lost, now, "gone", function(run, r)
+      -- Never renewed, though its owner beat well after claiming it: the owner lives and never heard of this claim.
+      local beat = redis.call("HGET", beats, r.worker)
+      local never_named = lease_of[run] == r.claimed_at + lease_ms
+      return not (never_named and beat and beat - r.claimed_at >= 1000)
+    end)
+  end
+  local stopped = redis.call("ZRANGE", stopping, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
+  for _, run in ipairs(stopped) do release(run) end
+  return math.max(#lost, #stopped)
+end
+
+-- True when one of them had more to do than its bound allowed.
+local function housekeeping(now, may_reap, bound)
+  local most = math.max(promote(now, bound), expire(now, bound), may_reap and reap(now, bound) or 0)
+  return most >= bound
+end
+
+-- Milliseconds until the next of these is due, as text; "" when there is none. Leases may be reaped from `reap_from` on.
+local function next_due(now, reap_from)
+  local soonest
+  local function consider(key, scale, not_before)
+    local head = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")
+    if head[2] then
+      local at = math.max(math.floor(head[2] / scale), not_before)
+      if not soonest or at < soonest then soonest = at end
+    end
+  end
+  consider(scheduled, 256, 0)
+  consider(expiring, 1, 0)
+  consider(processing, 1, reap_from)
+  return soonest and text_of(math.max(0, soonest - now)) or ""
+end

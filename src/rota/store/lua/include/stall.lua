@@ -1,0 +1,53 @@
+-- Takes runs from an owner that is gone. A stall is charged unless the owner lives and just never heard of this
+-- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
+-- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
+-- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
+local function stall(lost, now, owner, charge_of)
+  local failed_by_rule, back, released, lines = {}, {}, {}, {}
+  for _, run in ipairs(lost) do
+    local line = redis.call("HGET", runs, run)
+    if line then
+      local r = read_record(line)
+      local options = policy(run)
+      if owner == "gone" then r.claim = "-" end
+      local charged = charge_of(run, r)
+      local entry = {
+        at = now, verb = charged and "reap" or "return", worker = r.worker, attempt = tonumber(r.attempt),
+        since = tonumber(r.claimed_at),
+      }
+      if charged then r.stalls = r.stalls + 1 else r.handbacks = r.handbacks + 1 end
+      if charged and (options.at_most_once or r.stalls > options.max_stalls) then
+        r.state, r.ended_at = "failed", text_of(now)
+        r.reason = options.at_most_once and "its worker vanished, and it may run only once" or "its workers vanished too often"
+        failed_by_rule[options.failed_rule] = failed_by_rule[options.failed_rule] or {}
+        table.insert(failed_by_rule[options.failed_rule], run)
+        redis.call("HSET", errors, run, cjson.encode({
+          kind = "stall", type = "StallError",
+          message = "attempt " .. r.attempt .. " ended without a word: worker " .. r.worker .. " vanished (" .. r.reason .. ")",
+        }))
+        entry.state = "failed"
+      else
+        r.state = "waiting"
+        back[#back + 1] = r.place
+        back[#back + 1] = run
+        released[#released + 1] = run
+        entry.state = "pending"
+      end
+      lines[#lines + 1] = run
+      lines[#lines + 1] = write_record(r)
+      note(run, entry)
+      redis.call("HDEL", progress, run)
+    else
+      redis.call("ZREM", processing, run)
+    end
+  end
+  if #lines == 0 then return 0 end
+  redis.call("HSET", runs, unpack(lines))
+  for i = 1, #lines, 2 do redis.call("ZREM", processing, lines[i]) end
+  if #back > 0 then
+    redis.call("ZADD", pending, unpack(back))
+    emit("reap", released)
+  end
+  finish(failed, "failed", failed_by_rule, now)
+  return #released
+end

@@ -1,0 +1,17 @@
+-- Every claim and heartbeat leaves the time here. A hole in these ticks means that the server was away, or that
+-- its clock jumped: then nobody's lease is reaped until it has answered for one whole lease again, so that workers
+-- that are alive can say so first. Ticks come at least every 2 s while any worker serves the queue.
+local TICK_GAP_MS = 3000
+
+-- True when leases may be reaped, and the time from which they may.
+local function tick(now, lease_ms)
+  local last, grace_until = unpack(redis.call("HMGET", meta, "tick", "grace_until"))
+  if last and (now - last > TICK_GAP_MS or now < last - 1000) then
+    grace_until = now + lease_ms
+    redis.call("HSET", meta, "tick", text_of(now), "grace_until", text_of(grace_until))
+    return false, grace_until
+  end
+  redis.call("HSET", meta, "tick", text_of(now))
+  grace_until = tonumber(grace_until or 0)
+  return now >= grace_until, grace_until
+end

@@ -1,0 +1,70 @@
+-- page: no change of state
+--
+-- One page of a state index, from where the last one ended. The place of an entry that is gone by now is found by
+-- bisection among those that share its score, so pages stay right while jobs come and go, in O(log n).
+--
+-- flags: no-writes
+-- KEYS[1] jobs        hash  run -> record
+-- KEYS[2] runs        hash  run -> what happened to it
+-- KEYS[3] pending     zset  run -> place
+-- KEYS[4] scheduled   zset  run -> due score
+-- KEYS[5] blocked     zset  run -> place
+-- KEYS[6] processing  zset  run -> lease deadline, ms
+-- KEYS[7] completed   zset  run -> time it ended, ms
+-- KEYS[8] failed      zset  run -> time it ended, ms
+-- KEYS[9] cancelled   zset  run -> time it ended, ms
+-- KEYS[10] results    hash  run -> result
+-- KEYS[11] errors     hash  run -> last error
+-- KEYS[12] history    hash  run -> lines of JSON
+-- KEYS[13] progress   hash  run -> progress
+-- ARGV[1] state       whose index to page through
+-- ARGV[2] order       "oldest" or "newest" first
+-- ARGV[3] score       of the last entry seen, or ""
+-- ARGV[4] last        run of the last entry seen, or ""
+-- ARGV[5] limit       how many
+--
+-- Returns run, score and description for each entry
+
+-- @include describe
+
+local index = ({
+  pending = pending, scheduled = scheduled, blocked = blocked, processing = processing, completed = completed,
+  failed = failed, cancelled = cancelled,
+})[state]
+
+-- How many entries stand before (score, last), and whether that entry itself is still there.
+local function rank_of()
+  local low = redis.call("ZCOUNT", index, "-inf", "(" .. score)
+  local high = redis.call("ZCOUNT", index, "-inf", score)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local found = redis.call("ZRANGE", index, middle, middle)[1]
+    if not found then return high, false end
+    if found == last then return middle, true end
+    if found < last then low = middle + 1 else high = middle end
+  end
+  return low, false
+end
+
+limit = tonumber(limit)
+local total = redis.call("ZCARD", index)
+local entries
+if order == "oldest" then
+  local first = 0
+  if last ~= "" then
+    local rank, is_there = rank_of()
+    first = is_there and rank + 1 or rank
+  end
+  entries = redis.call("ZRANGE", index, first, first + limit - 1, "WITHSCORES")
+else
+  local first = 0
+  if last ~= "" then first = total - rank_of() end
+  entries = redis.call("ZRANGE", index, first, first + limit - 1, "REV", "WITHSCORES")
+end
+local reply = {}
+for i = 1, #entries, 2 do
+  reply[#reply + 1] = entries[i]
+  reply[#reply + 1] = entries[i + 1]
+  reply[#reply + 1] = describe(entries[i], "brief") or ""
+end
+return reply

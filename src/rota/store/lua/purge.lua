@@ -1,0 +1,78 @@
+-- purge: scheduled | blocked | pending -> (none)
+--
+-- Deletes a slice of the runs that wait. Called until it has nothing left to delete. Sent again with the same token,
+-- it says what the first one did.
+--
+-- flags: allow-oom
+-- KEYS[1] meta        hash    totals
+-- KEYS[2] jobs        hash    run -> record
+-- KEYS[3] runs        hash    run -> what happened to it
+-- KEYS[4] ids         hash    chosen id -> newest run
+-- KEYS[5] named       hash    run -> chosen id
+-- KEYS[6] pending     zset    run -> place
+-- KEYS[7] scheduled   zset    run -> due score
+-- KEYS[8] blocked     zset    run -> place
+-- KEYS[9] expiring    zset    run -> time it must have started by, ms
+-- KEYS[10] results    hash    run -> result
+-- KEYS[11] errors     hash    run -> last error
+-- KEYS[12] history    hash    run -> lines of JSON
+-- KEYS[13] progress   hash    run -> progress
+-- KEYS[14] logs       hash    run -> sizes of its log
+-- KEYS[15] log        prefix  of one list per run, `log:<run>`
+-- KEYS[16] waiters    hash    run -> waiting clients
+-- KEYS[17] events     stream  one entry per transition
+-- KEYS[18] stopping   zset    run whose handler has yet to stop -> lease
+-- KEYS[19] call       string  outcome of this call
+-- ARGV[1] queue
+-- ARGV[2] inbox       prefix of the channels
+-- ARGV[3] limit       how many at most
+-- ARGV[4] newest      run after which all stay, or ""
+--
+-- Returns how many were deleted
+
+-- @include emit
+-- @include forget
+-- @include once
+
+limit = tonumber(limit)
+
+-- The first runs of an index that are old enough. Newer ones may stand before them by their priority, but in the time
+-- of a purge not many can have come.
+local function slice_of(index, wanted)
+  local slice, from = {}, 0
+  while #slice < wanted and from < 4 * limit do
+    local found = redis.call("ZRANGE", index, from, from + wanted - 1)
+    if #found == 0 then break end
+    for _, run in ipairs(found) do
+      if #slice < wanted and (newest == "" or run <= newest) then slice[#slice + 1] = run end
+    end
+    from = from + #found
+  end
+  return slice
+end
+
+local function purge()
+  local gone = {}
+  for _, index in ipairs({ pending, scheduled, blocked }) do
+    if #gone < limit then
+      local slice = slice_of(index, limit - #gone)
+      if #slice > 0 then redis.call("ZREM", index, unpack(slice)) end
+      for _, run in ipairs(slice) do gone[#gone + 1] = run end
+    end
+  end
+  if #gone == 0 then return "0" end
+  if redis.call("EXISTS", expiring) > 0 then redis.call("ZREM", expiring, unpack(gone)) end
+  if redis.call("EXISTS", waiters) > 0 then
+    for i, clients in ipairs(redis.call("HMGET", waiters, unpack(gone))) do
+      for client in string.gmatch(clients or "", "%S+") do
+        redis.call("PUBLISH", inbox .. client, "ended " .. queue .. " " .. gone[i])
+      end
+    end
+  end
+  forget(gone)
+  redis.call("HINCRBY", meta, "deleted", #gone)
+  emit("purge", gone)
+  return tostring(#gone)
+end
+
+return once(purge)

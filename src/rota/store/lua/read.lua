@@ -1,0 +1,33 @@
+-- read: no change of state
+--
+-- Everything the store knows of some runs, as one snapshot.
+--
+-- flags: no-writes
+-- KEYS[1] jobs        hash  run -> record
+-- KEYS[2] runs        hash  run -> what happened to it
+-- KEYS[3] ids         hash  chosen id -> newest run
+-- KEYS[4] pending     zset  run -> place
+-- KEYS[5] scheduled   zset  run -> due score
+-- KEYS[6] blocked     zset  run -> place
+-- KEYS[7] processing  zset  run -> lease deadline, ms
+-- KEYS[8] results     hash  run -> result
+-- KEYS[9] errors      hash  run -> last error
+-- KEYS[10] history    hash  run -> lines of JSON
+-- KEYS[11] progress   hash  run -> progress
+-- ARGV[1] detail      "full" adds result and history; "brief" does not
+-- ARGV[2…] two for each job: id ("" where a run is given), run ("" for the newest of the id)
+--
+-- Returns the server's time, then for each job "" if it is missing, or its description
+
+-- @include now_ms
+-- @include text_of
+-- @include resolve
+-- @include describe
+
+local reply = { text_of(now_ms()) }
+for at = 2, #ARGV, 2 do
+  local run = ARGV[at + 1]
+  if ARGV[at] ~= "" then run = resolve(ARGV[at], run) end
+  reply[#reply + 1] = run and describe(run, detail) or ""
+end
+return reply

@@ -1,0 +1,78 @@
+-- redrive: failed -> pending
+--
+-- Gives dead letters another life: counts start again, attempts go on growing, and each takes a new place. One whose
+-- id has a newer unfinished run is left where it is. Sent again with the same token, it says what the first one did.
+--
+-- KEYS[1] meta       hash    totals
+-- KEYS[2] jobs       hash    run -> record
+-- KEYS[3] runs       hash    run -> what happened to it
+-- KEYS[4] ids        hash    chosen id -> newest run
+-- KEYS[5] named      hash    run -> chosen id
+-- KEYS[6] pending    zset    run -> place
+-- KEYS[7] failed     zset    run -> time it ended, ms
+-- KEYS[8] history    hash    run -> lines of JSON
+-- KEYS[9] idle       zset    waiting workers
+-- KEYS[10] events    stream  one entry per transition
+-- KEYS[11] call      string  outcome of this call
+-- KEYS[12] stopping  zset    run whose handler has yet to stop -> lease
+-- ARGV[1] queue
+-- ARGV[2] inbox      prefix of the channels
+-- ARGV[3…] two for each job: id, run ("" for the newest of the id)
+--
+-- Returns "redriven" | "missing" | "in_use" | the state that forbids it, for each job, joined by spaces
+
+-- @include now_ms
+-- @include text_of
+-- @include place
+-- @include wake
+-- @include emit
+-- @include note
+-- @include record
+-- @include resolve
+-- @include once
+
+local function redrive_one(id, run, now)
+  local found = resolve(id, run)
+  if not found then return "missing" end
+  local line = redis.call("HGET", runs, found)
+  local r = line and read_record(line)
+  if not r or r.state ~= "failed" then return r and r.state or "waiting" end
+  local newest = redis.call("HGET", ids, id)
+  if newest and newest ~= found then
+    local other = redis.call("HGET", runs, newest)
+    local state = other and string.match(other, "^%S+")
+    if state ~= "completed" and state ~= "failed" and state ~= "cancelled" then return "in_use" end
+    if redis.call("ZSCORE", stopping, newest) then return "in_use" end
+  end
+  -- An id that nobody chose finds its run by itself, unless somebody chose it later.
+  if redis.call("HEXISTS", named, found) > 0 then
+    redis.call("HSET", ids, id, found)
+  elseif newest then
+    redis.call("HDEL", ids, id)
+  end
+  r.state, r.claim, r.ended_at, r.reason = "waiting", "-", "-", ""
+  r.failures, r.stalls, r.snoozes, r.handbacks = 0, 0, 0, 0
+  r.place = text_of(place(priority_of(r.place), now))
+  redis.call("HSET", runs, found, write_record(r))
+  redis.call("ZREM", failed, found)
+  redis.call("ZADD", pending, r.place, found)
+  note(found, { at = now, verb = "redrive", state = "pending" })
+  return "redriven", found
+end
+
+local function redrive()
+  local now, outcomes, moved = now_ms(), {}, {}
+  for at = 3, #ARGV, 2 do
+    local outcome, found = redrive_one(ARGV[at], ARGV[at + 1], now)
+    outcomes[#outcomes + 1] = outcome
+    moved[#moved + 1] = found
+  end
+  if #moved > 0 then
+    redis.call("HINCRBY", meta, "redriven", #moved)
+    emit("redrive", moved)
+    wake(math.min(#moved, 8))
+  end
+  return table.concat(outcomes, " ")
+end
+
+return once(redrive)

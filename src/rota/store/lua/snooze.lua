@@ -1,0 +1,57 @@
+-- snooze: processing -> scheduled | pending
+--
+-- The handler asked to be run later: the run waits, and no failure is spent. Sent again with the same claim, it says
+-- "already".
+--
+-- flags: allow-oom
+-- KEYS[1] runs        hash    run -> what happened to it
+-- KEYS[2] pending     zset    run -> place
+-- KEYS[3] scheduled   zset    run -> due score
+-- KEYS[4] processing  zset    run -> lease deadline, ms
+-- KEYS[5] stopping    zset    run whose handler has yet to stop -> lease
+-- KEYS[6] history     hash    run -> lines of JSON
+-- KEYS[7] progress    hash    run -> progress
+-- KEYS[8] idle        zset    waiting workers
+-- KEYS[9] events      stream  one entry per transition
+-- KEYS[10] jobs       hash    run -> record
+-- KEYS[11] ids        hash    chosen id -> newest run
+-- KEYS[12] named      hash    run -> chosen id
+-- ARGV[1] queue
+-- ARGV[2] inbox       prefix of the channels
+-- ARGV[3…] three for each run: run, claim, moment of the next attempt
+--
+-- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
+
+-- @include now_ms
+-- @include text_of
+-- @include moment
+-- @include place
+-- @include wake
+-- @include emit
+-- @include note
+-- @include record
+-- @include release
+-- @include refusal
+-- @include retry
+
+local now = now_ms()
+local refused, snoozed = {}, {}
+for at = 3, #ARGV, 3 do
+  local run, claim, next_attempt = unpack(ARGV, at, at + 2)
+  local line = redis.call("HGET", runs, run)
+  if is_claim(line, "processing", claim) then
+    local r = read_record(line)
+    r.snoozes = r.snoozes + 1
+    redis.call("ZREM", processing, run)
+    redis.call("HDEL", progress, run)
+    local state = retry(run, r, moment(next_attempt, now), now)
+    note(run, { at = now, verb = "snooze", state = state, worker = r.worker, attempt = tonumber(r.attempt), since = tonumber(r.claimed_at) })
+    snoozed[#snoozed + 1] = run
+  else
+    refused[#refused + 1] = text_of((at - 3) / 3)
+    refused[#refused + 1] = refusal(run, line, claim)
+  end
+end
+emit("snooze", snoozed)
+if #snoozed > 0 then wake(1) end
+return refused

@@ -1,0 +1,70 @@
+"""Loads the Lua scripts: reads each header, binds its names, puts the includes in front of the body.
+
+The header of a script is its contract. `KEYS[n] name` and `ARGV[n] name` become locals of that name, so the body
+speaks of `pending` and `worker`, and the Python side passes keys by the same names: the two cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final
+
+_KEY: Final = re.compile(r"^-- KEYS\[(\d+)\] (\w+)", re.MULTILINE)
+_ARGUMENT: Final = re.compile(r"^-- ARGV\[(\d+)\] (\w+)", re.MULTILINE)
+_FLAGS: Final = re.compile(r"^-- flags: (.+)$", re.MULTILINE)
+_INCLUDE: Final = re.compile(r"^-- @include (\w+)$", re.MULTILINE)
+_FOLDER: Final = resources.files("rota.store") / "lua"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One transition: its source as the server gets it, and the names that its header declares."""
+
+    name: str
+    source: str
+    keys: tuple[str, ...]
+    arguments: tuple[str, ...]
+    digest: str
+
+
+@cache
+def script(name: str, clock: str = "") -> Script:
+    """The script of that name. `clock` names a key with an offset in ms that tests add to the server's time."""
+    text = (_FOLDER / f"{name}.lua").read_text(encoding="utf-8")
+    keys = _names(_KEY, text)
+    arguments = _names(_ARGUMENT, text)
+    includes = [_include(include, clock) for include in dict.fromkeys(_INCLUDE.findall(text))]
+    flags = _FLAGS.search(text)
+    source = "\n".join(
+        [
+            f"#!lua flags={flags[1]}" if flags else "#!lua",
+            *(f"local {key} = KEYS[{place}]" for place, key in enumerate(keys, 1)),
+            *(f"local {argument} = ARGV[{place}]" for place, argument in enumerate(arguments, 1)),
+            *includes,
+            text,
+        ]
+    )
+    return Script(name, source, keys, arguments, hashlib.sha1(source.encode()).hexdigest())
+
+
+def names() -> list[str]:
+    """Every script there is."""
+    return sorted(file.name.removesuffix(".lua") for file in _FOLDER.iterdir() if file.name.endswith(".lua"))
+
+
+def _names(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    found = pattern.findall(text)
+    if [int(place) for place, _ in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"a script's header is not numbered from 1: {found}")
+    return tuple(name for _, name in found)
+
+
+def _include(name: str, clock: str) -> str:
+    text = (_FOLDER / "include" / f"{name}.lua").read_text(encoding="utf-8")
+    if name == "now_ms" and clock:
+        text = text.replace("return ", f'return (redis.call("GET", "{clock}") or 0) + ')
+    return text

@@ -1,0 +1,383 @@
+"""The write side: one method per transition, each of them one script call.
+
+Every call may be sent again: an enqueue or a claim by the number it carries, a report by its claim, a rare call by
+its token. The gateway relies on that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from rota.core.codec import decode_counts
+from rota.core.job import Counts, JobRef, encode_run, make_suffix
+from rota.store.gateway import Argument, Call, Gateway
+from rota.store.keys import Keys
+from rota.store.scripts import script
+
+#: How long a claim lasts without a heartbeat. A killed worker's jobs run elsewhere after at most this, plus a moment.
+LEASE_MS: Final = 4_500
+#: Runs that one call may move: what keeps a script below 5 ms.
+BATCH: Final = 500
+BATCH_BYTES: Final = 4 * 2**20
+
+
+class NewJob(NamedTuple):
+    """A job to be made. Moments: "" is now, "+250" is in 250 ms by the server's clock, else ms since 1970."""
+
+    id: str
+    priority: int
+    due: str
+    expiry: str
+    body: bytes
+
+
+class Made(NamedTuple):
+    """What became of a new job: its run, or the unfinished run that holds its id."""
+
+    id: str
+    run: str
+    is_new: bool
+
+
+class Claimed(NamedTuple):
+    """One run that a claim leased."""
+
+    queue: str
+    run: str
+    claim: str
+    counts: Counts
+    record: bytes
+
+
+class Claims(NamedTuple):
+    """What a claim brought. `wait_ms` says when something falls due there; None when nothing will."""
+
+    jobs: list[Claimed]
+    wait_ms: int | None
+
+
+class Completed(NamedTuple):
+    """Report: the attempt succeeded."""
+
+    run: str
+    claim: str
+    rule: str
+    result: bytes
+
+
+class Failed(NamedTuple):
+    """Report: the attempt failed; `next_attempt` is a moment, or "final"."""
+
+    run: str
+    claim: str
+    next_attempt: str
+    rule: str
+    error: bytes
+
+
+class Snoozed(NamedTuple):
+    """Report: the handler asked to be run at that moment."""
+
+    run: str
+    claim: str
+    next_attempt: str
+
+
+class Returned(NamedTuple):
+    """Report: given back unfinished; `started` is "started" or "unstarted"."""
+
+    run: str
+    claim: str
+    started: str
+
+
+class Cancelled(NamedTuple):
+    """Report: the handler itself asked to end as cancelled."""
+
+    run: str
+    claim: str
+    reason: str
+
+
+class Lost(NamedTuple):
+    """Report: the process that ran it is dead."""
+
+    run: str
+    claim: str
+
+
+Report = Completed | Failed | Snoozed | Returned | Cancelled | Lost
+_VERBS: Final[dict[type, str]] = {
+    Completed: "complete",
+    Failed: "fail",
+    Snoozed: "snooze",
+    Returned: "return",
+    Cancelled: "give_up",
+    Lost: "reap",
+}
+
+
+class Store:
+    """What can be done to jobs. `participant` names this client or worker in the server."""
+
+    def __init__(self, gateway: Gateway, keys: Keys, participant: str) -> None:
+        self.gateway = gateway
+        self.keys = keys
+        self.participant = participant
+        self._doors: dict[str, _Door] = {}
+
+    # --- producers ---------------------------------------------------------------------------------------------
+
+    async def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[Made]:
+        """Makes jobs. Calls made together travel together; each batch is stored as a whole or not at all."""
+        door = self._doors.get(queue)
+        if door is None:
+            door = self._doors[queue] = _Door(self, queue)
+        return await door.enqueue(jobs)
+
+    async def cancel(self, ref: JobRef, *, reach: str = "any", reason: str = "") -> str:
+        """Ends a run: "cancelled", "stopping" (its handler has been told), "missing", or the state that forbids it."""
+        answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
+        return answer.decode()
+
+    async def delete(self, ref: JobRef) -> str:
+        """Removes a run: "deleted", "stopping" (its handler has been told) or "missing"."""
+        answer = await self._rare("delete", ref.queue, [ref.id, ref.run or ""])
+        return answer.decode()
+
+    async def redrive(self, queue: str, refs: Sequence[JobRef]) -> list[str]:
+        """Gives dead letters another life; an outcome for each: "redriven", or why not."""
+        outcomes: list[str] = []
+        for start in range(0, len(refs), BATCH):
+            pairs = [word for ref in refs[start : start + BATCH] for word in (ref.id, ref.run or "")]
+            outcomes += (await self._rare("redrive", queue, pairs)).decode().split(" ")
+        return outcomes
+
+    async def purge(self, queue: str, limit: int = BATCH, *, newest: str = "") -> int:
+        """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many."""
+        return int(await self._rare("purge", queue, [min(limit, BATCH), newest]))
+
+    async def pause(self, queue: str, *, wanted: str) -> None:
+        """Stops claims of the queue ("paused"), or lets them go on ("open")."""
+        await self._run("pause", queue, [wanted])
+
+    async def watch(self, ref: JobRef) -> tuple[str, bool] | None:
+        """Asks to be told of a run's end: the run, and whether it has ended already. None if there is no such job."""
+        keys = self._keys("watch", ref.queue)
+        answer = await self.gateway.run("watch", keys, [ref.id, ref.run or "", self.participant])
+        return (answer[0].decode(), answer[1] == b"ended") if len(answer) == 2 else None
+
+    # --- workers -----------------------------------------------------------------------------------------------
+
+    async def claim(self, queue: str, limit: int, *, call: int, token: str, lease_ms: int = LEASE_MS) -> Claims:
+        """Leases up to `limit` runs to this participant. `call` must grow from one claim of the queue to the next."""
+        request = self.claim_call(queue, limit, call=call, token=token, lease_ms=lease_ms)
+        return read_claims(queue, token, await self.gateway.run(*request))
+
+    def claim_call(self, queue: str, limit: int, *, call: int, token: str, lease_ms: int = LEASE_MS) -> Call:
+        """The same, to be sent along with reports; `read_claims` reads the answer."""
+        arguments: list[Argument] = [
+            queue,
+            self.keys.inbox_prefix,
+            call,
+            self.participant,
+            token,
+            min(limit, BATCH),
+            lease_ms,
+            BATCH,
+        ]
+        return Call("claim", self._keys("claim", queue), arguments)
+
+    def report_calls(self, queue: str, reports: Sequence[Report]) -> list[tuple[Call, Sequence[Report]]]:
+        """Calls that store these reports, each with the reports it carries, for `read_refusals`."""
+        by_verb: dict[str, list[Report]] = {}
+        for report in reports:
+            by_verb.setdefault(_VERBS[type(report)], []).append(report)
+        calls: list[tuple[Call, Sequence[Report]]] = []
+        for verb, of_verb in by_verb.items():
+            for start in range(0, len(of_verb), BATCH):
+                part = of_verb[start : start + BATCH]
+                words: list[Argument] = [queue, self.keys.inbox_prefix]
+                for report in part:
+                    words += report
+                calls.append((Call(verb, self._keys(verb, queue), words), part))
+        return calls
+
+    async def report(self, queue: str, reports: Sequence[Report]) -> dict[str, str]:
+        """Stores reports; run -> why, for each that was refused."""
+        refused: dict[str, str] = {}
+        calls = self.report_calls(queue, reports)
+        for answer, (_, part) in zip(await self.gateway.run_many([call for call, _ in calls]), calls, strict=True):
+            refused |= read_refusals(answer, part)
+        return refused
+
+    async def heartbeat(
+        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS
+    ) -> dict[str, str]:
+        """Extends the leases of (run, claim) pairs; run -> "cancelled" | "lost" for handlers that must stop."""
+        told: dict[str, str] = {}
+        for start in range(0, max(1, len(held)), BATCH):
+            part = held[start : start + BATCH]
+            words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
+            answer = await self.gateway.run("heartbeat", self._keys("heartbeat", queue), words)
+            told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
+        return told
+
+    async def progress(self, queue: str, items: Sequence[tuple[str, str, str, str, str]]) -> None:
+        """Keeps progress: run, claim, done, total and note for each. What no longer owns its run is ignored."""
+        await self.gateway.run(*self.progress_call(queue, items))
+
+    def progress_call(self, queue: str, items: Sequence[tuple[str, str, str, str, str]]) -> Call:
+        """The same, to be sent along with other calls."""
+        return Call("progress", self._keys("progress", queue), [word for item in items for word in item])
+
+    async def log(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> bool:
+        """Adds lines to a run's log, numbered from `first` within the claim; False if the claim is lost."""
+        return await self.gateway.run(*self.log_call(queue, run, claim, first, lines)) == b"ok"
+
+    def log_call(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> Call:
+        """The same, to be sent along with other calls."""
+        return Call("log", self._keys("log", queue), [run, claim, first, *lines])
+
+    async def leave(self, queue: str) -> None:
+        """This worker leaves the queue for good: it is woken no more, and another one is if there is work."""
+        await self._run("leave", queue, [self.participant])
+
+    async def sweep(self, queue: str) -> bool:
+        """Forgets finished runs whose time is over; True when there is more to do."""
+        return await self.gateway.run("sweep", self._keys("sweep", queue), [BATCH]) == b"more"
+
+    async def announce(self, info: str) -> int:
+        """Says that this worker lives; the answer is the server's time in ms."""
+        keys = [self.keys.shared("workers"), self.keys.shared("seen")]
+        return int(await self.gateway.run("announce", keys, [self.participant, info]))
+
+    async def announce_tasks(self, tasks: dict[str, str]) -> None:
+        """Publishes tasks' schemas and defaults, for producers that do not have the code."""
+        words = [word for pair in tasks.items() for word in pair]
+        if words:
+            await self.gateway.command("HSET", self.keys.shared("tasks"), *words)
+
+    async def register_queues(self, queues: Sequence[str]) -> None:
+        """Adds to the names that `queue list` shows."""
+        await self.gateway.command("SADD", self.keys.shared("queues"), *queues)
+
+    # --- within ------------------------------------------------------------------------------------------------
+
+    def _keys(self, name: str, queue: str, **parts: str) -> list[str]:
+        parts.setdefault("calls", self.participant)
+        return [self.keys.queue(queue, key, parts.get(key, "")) for key in script(name).keys]
+
+    async def _run(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
+        return await self.gateway.run(name, self._keys(name, queue), [queue, self.keys.inbox_prefix, *arguments])
+
+    async def _rare(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
+        keys = self._keys(name, queue, call=secrets.token_hex(8))
+        return await self.gateway.run(name, keys, [queue, self.keys.inbox_prefix, *arguments])
+
+
+def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
+    """What a claim's answer says."""
+    fence, wait = answer[0].decode(), answer[1]
+    claim = f"{fence}.{token}"
+    jobs = [
+        Claimed(queue, answer[at].decode(), claim, decode_counts(answer[at + 1]), answer[at + 2])
+        for at in range(2, len(answer), 3)
+    ]
+    return Claims(jobs, int(wait) if wait else None)
+
+
+def read_refusals(answer: list[bytes], reports: Sequence[Report]) -> dict[str, str]:
+    """run -> why, for each report that was refused."""
+    return {reports[int(answer[at])].run: answer[at + 1].decode() for at in range(0, len(answer), 2)}
+
+
+class _Asked:
+    """One caller's jobs on their way through a door: what became of each so far."""
+
+    def __init__(self, count: int, done: asyncio.Future[None]) -> None:
+        self.made: list[Made] = []
+        self.count = count
+        self.done = done
+
+    def answer(self, made: Made) -> None:
+        # Jobs leave in order and so do the answers: appending puts each in its place.
+        self.made.append(made)
+        if len(self.made) == self.count and not self.done.done():
+            self.done.set_result(None)
+
+    def refuse(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class _Door:
+    """Through which new jobs enter one queue.
+
+    One call is under way at a time, so that jobs are made in the order in which they were asked for; what is asked
+    for meanwhile leaves together with the next. Calls are numbered: that is what lets the server recognise one that
+    is sent again.
+    """
+
+    def __init__(self, store: Store, queue: str) -> None:
+        self._store = store
+        self._queue = queue
+        self._waiting: deque[tuple[NewJob, _Asked]] = deque()
+        self._number = 0
+        self._sending: asyncio.Task[None] | None = None
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Made]:
+        if not jobs:
+            return []
+        loop = asyncio.get_running_loop()
+        asked = _Asked(len(jobs), loop.create_future())
+        self._waiting.extend((job, asked) for job in jobs)
+        if self._sending is None or self._sending.done():
+            self._sending = loop.create_task(self._send())
+        await asked.done
+        return asked.made
+
+    async def _send(self) -> None:
+        keys = self._store._keys("enqueue", self._queue)  # pyright: ignore[reportPrivateUsage]
+        while self._waiting:
+            part = self._next_batch()
+            suffixes = [make_suffix(secrets.randbits(40)) for _ in part]
+            self._number += 1
+            words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
+            for (job, _), suffix in zip(part, suffixes, strict=True):
+                words += (job.id, suffix, job.priority, job.due, job.expiry, job.body)
+            try:
+                answer = await self._store.gateway.run("enqueue", keys, words)
+            except Exception as error:
+                # Whatever it is, it is the callers' to hear; those who come after them get their own try.
+                for _, asked in part:
+                    asked.refuse(error)
+            else:
+                _answer(part, suffixes, answer)
+
+    def _next_batch(self) -> list[tuple[NewJob, _Asked]]:
+        part: list[tuple[NewJob, _Asked]] = []
+        size = 0
+        while self._waiting and len(part) < BATCH:
+            size += len(self._waiting[0][0].body)
+            if part and size > BATCH_BYTES:
+                break
+            part.append(self._waiting.popleft())
+        return part
+
+
+def _answer(part: list[tuple[NewJob, _Asked]], suffixes: list[str], answer: list[bytes]) -> None:
+    number = int(answer[0])
+    holders = {int(answer[at]): answer[at + 1].decode() for at in range(1, len(answer), 2)}
+    for place, (job, asked) in enumerate(part):
+        holder = holders.get(place)
+        if holder is None:
+            number += 1
+            run = encode_run(number)
+            asked.answer(Made(job.id or f"{run}-{suffixes[place]}", run, True))
+        else:
+            asked.answer(Made(job.id, holder, False))

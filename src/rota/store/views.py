@@ -1,0 +1,246 @@
+"""The read side, for clients, CLI, dashboard and autoscaler. Changes nothing, and never walks the keyspace."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from rota.core.codec import decode_history, decode_record
+from rota.core.job import HistoryEntry, JobRecord, JobRef, is_run
+from rota.core.states import JobState
+from rota.errors import InvalidOption
+from rota.store.gateway import Gateway
+from rota.store.keys import Keys
+from rota.store.scripts import script
+
+#: A worker that has been silent for longer is shown as DEAD (S2-23).
+ALIVE_MS: Final = 10_000
+PAGE: Final = 200
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """A place in a listing: what an opaque cursor holds."""
+
+    listing: str  # state and order
+    queue: str
+    score: float | None = None  # None: before the first entry
+    run: str = ""
+
+    def cursor(self) -> str:
+        """As text that is safe in a URL."""
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    @classmethod
+    def of(cls, cursor: str) -> Position:
+        """What `cursor` wrote."""
+        try:
+            position = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=cls)
+        except (TypeError, ValueError, binascii.Error, msgspec.DecodeError) as error:
+            raise InvalidOption("cursor", f"{cursor!r} was not made by a listing") from error
+        if position.score is None or not is_run(position.run):
+            raise InvalidOption("cursor", f"{cursor!r} was not made by a listing")
+        return position
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some jobs, how to go on, and how many records were looked at to find them."""
+
+    jobs: list[JobRecord]
+    cursor: str | None
+    examined: int
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """One run at one moment of the server's clock."""
+
+    record: JobRecord
+    history: list[HistoryEntry]
+    at: int
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line that a handler logged."""
+
+    at: int
+    level: str
+    text: str
+
+
+class QueueInfo(msgspec.Struct, frozen=True):
+    """How a queue stands."""
+
+    name: str
+    is_paused: bool
+    counts: dict[str, int]
+    totals: dict[str, int]
+    oldest_pending_ms: int | None
+
+
+class WorkerInfo(msgspec.Struct, frozen=True):
+    """What a worker said of itself, and whether it is still heard of."""
+
+    id: str
+    status: str  # ALIVE | DEAD
+    last_seen: int
+    silent_ms: int
+    info: dict[str, Any]
+
+
+class Views:
+    """Questions about one namespace."""
+
+    def __init__(self, gateway: Gateway, keys: Keys) -> None:
+        self._gateway = gateway
+        self._keys = keys
+
+    async def now(self) -> int:
+        """The server's time, ms: what every other time in the store is to be compared with."""
+        seconds, micros = await self._gateway.command("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    async def read(self, queue: str, refs: Sequence[JobRef], *, detail: str = "full") -> list[Snapshot | None]:
+        """Jobs of one queue as one snapshot; None for each that does not exist."""
+        words: list[str] = [detail]
+        for ref in refs:
+            words += (ref.id, ref.run or "")
+        answer = await self._gateway.run("read", self._queue_keys("read", queue), words)
+        at = int(answer[0])
+        return [
+            Snapshot(decode_record(queue, fields), decode_history(fields[8]), at) if fields else None
+            for fields in answer[1:]
+        ]
+
+    async def page(
+        self, state: JobState, *, queues: Sequence[str], cursor: str | None, limit: int, order: str
+    ) -> tuple[list[tuple[JobRecord, Position]], Position | None]:
+        """Up to `limit` jobs in a state, queue by queue, each with its place; and where they ended, None at the end."""
+        listing = f"{state.value} {order}"
+        position = Position.of(cursor) if cursor is not None else Position(listing, queues[0] if queues else "")
+        if cursor is not None and (position.queue not in queues or position.listing != listing):
+            raise InvalidOption("cursor", f"{cursor!r} belongs to another listing")
+        found: list[tuple[JobRecord, Position]] = []
+        for place in range(queues.index(position.queue) if queues else 0, len(queues)):
+            queue = queues[place]
+            if queue != position.queue:
+                position = Position(listing, queue)
+            wanted = limit - len(found)
+            score = "" if position.score is None else f"{position.score:.17g}"
+            words = [state.value, order, score, position.run, wanted]
+            answer = await self._gateway.run("page", self._queue_keys("page", queue), words)
+            for at in range(0, len(answer), 3):
+                position = Position(listing, queue, float(answer[at + 1]), answer[at].decode())
+                if answer[at + 2]:
+                    found.append((decode_record(queue, answer[at + 2]), position))
+            if len(answer) // 3 == wanted:
+                return found, position
+        return found, None
+
+    async def queues(self) -> list[str]:
+        """Names of the queues ever used, in order."""
+        return sorted(name.decode() for name in await self._gateway.command("SMEMBERS", self._keys.shared("queues")))
+
+    async def queue_infos(self, queues: Sequence[str]) -> list[QueueInfo]:
+        """How queues stand, in one round trip."""
+        commands: list[list[str]] = [["TIME"]]
+        for queue in queues:
+            commands += (["ZCARD", self._keys.queue(queue, state.value)] for state in JobState)
+            commands.append(["HGETALL", self._keys.queue(queue, "meta")])
+            commands.append(["ZRANGE", self._keys.queue(queue, "pending"), "0", "0", "WITHSCORES"])
+        answers = await self._gateway.commands(commands)
+        now = int(answers[0][0]) * 1000 + int(answers[0][1]) // 1000
+        width = len(JobState) + 2
+        infos: list[QueueInfo] = []
+        for place, queue in enumerate(queues):
+            part = answers[1 + place * width : 1 + (place + 1) * width]
+            meta = _texts(part[-2])
+            head = part[-1]
+            infos.append(
+                QueueInfo(
+                    name=queue,
+                    is_paused="is_paused" in meta,
+                    counts={state.value: int(count) for state, count in zip(JobState, part, strict=False)},
+                    totals={
+                        name: int(meta.get(name, 0))
+                        for name in ("run", "completed", "failed", "cancelled", "redriven", "deleted")
+                    },
+                    oldest_pending_ms=max(0, now - _score(head) % 2**42) if head else None,
+                )
+            )
+        return infos
+
+    async def workers(self) -> list[WorkerInfo]:
+        """Workers heard of in the last day, the latest first."""
+        seen, infos, time = await self._gateway.commands(
+            [
+                ["ZRANGE", self._keys.shared("seen"), "0", "999", "REV", "WITHSCORES"],
+                ["HGETALL", self._keys.shared("workers")],
+                ["TIME"],
+            ]
+        )
+        now = int(time[0]) * 1000 + int(time[1]) // 1000
+        said = _texts(infos)
+        workers: list[WorkerInfo] = []
+        for name, last_seen in _pairs(seen):
+            silent = max(0, now - last_seen)
+            info: dict[str, Any] = msgspec.json.decode(said.get(name, "{}"))
+            is_alive = silent < ALIVE_MS and info.get("state") != "stopped"
+            workers.append(WorkerInfo(name, "ALIVE" if is_alive else "DEAD", last_seen, silent, info))
+        return workers
+
+    async def tasks(self) -> dict[str, dict[str, Any]]:
+        """What workers announced of their tasks: schema, queue, defaults."""
+        answer = _texts(await self._gateway.command("HGETALL", self._keys.shared("tasks")))
+        return {name: msgspec.json.decode(text) for name, text in sorted(answer.items())}
+
+    async def server_info(self) -> dict[str, Any]:
+        """What the server says of itself: memory, CPU, persistence, replication."""
+        return dict(await self._gateway.command("INFO"))
+
+    async def log(self, ref: JobRef, *, start: int = 0) -> list[LogLine]:
+        """Lines of a run's log from number `start` on."""
+        assert ref.run is not None, "a log belongs to one run"
+        lines = await self._gateway.command("LRANGE", self._keys.queue(ref.queue, "log", ref.run), start, -1)
+        return [_log_line(line.decode()) for line in lines]
+
+    async def raw(self, ref: JobRef) -> dict[str, Any]:
+        """A run as the store holds it, key by key: the operator's view."""
+        assert ref.run is not None, "a record belongs to one run"
+        hashes = ("jobs", "runs", "named", "results", "errors", "history", "progress", "logs", "waiters")
+        indexes = (*(state.value for state in JobState), "stopping", "expiring")
+        commands = [["HGET", self._keys.queue(ref.queue, name), ref.run] for name in hashes]
+        commands += [["ZSCORE", self._keys.queue(ref.queue, name), ref.run] for name in indexes]
+        answers = await self._gateway.commands(commands)
+        return {
+            self._keys.queue(ref.queue, name): answer.decode(errors="replace") if isinstance(answer, bytes) else answer
+            for name, answer in zip((*hashes, *indexes), answers, strict=True)
+            if answer is not None
+        }
+
+    def _queue_keys(self, name: str, queue: str) -> list[str]:
+        return [self._keys.queue(queue, key) for key in script(name).keys]
+
+
+def _texts(answer: Any) -> dict[str, str]:
+    if hasattr(answer, "items"):
+        return {key.decode(): value.decode() for key, value in answer.items()}
+    return {answer[at].decode(): answer[at + 1].decode() for at in range(0, len(answer), 2)}
+
+
+def _pairs(answer: list[Any]) -> list[tuple[str, int]]:
+    # redis-py pairs members with scores for some commands and leaves them flat for others.
+    if answer and isinstance(answer[0], tuple | list):
+        return [(member.decode(), int(float(score))) for member, score in answer]
+    return [(answer[at].decode(), int(float(answer[at + 1]))) for at in range(0, len(answer), 2)]
+
+
+def _score(head: list[Any]) -> int:
+    return _pairs(head)[0][1]
+
+
+def _log_line(line: str) -> LogLine:
+    at, level, text = line.split(" ", 2)
+    return LogLine(int(at), level, text)

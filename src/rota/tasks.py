@@ -1,0 +1,322 @@
+"""Declaring tasks: a function, its name, and the defaults of the jobs that call it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from datetime import datetime
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+
+from rota.context import Context, SilentReporter
+from rota.core.codec import encode_body
+from rota.core.job import (
+    DEFAULT_OPTIONS,
+    Counts,
+    JobRecord,
+    JobRef,
+    Options,
+    checked_id,
+    checked_new_queue,
+    checked_task_name,
+    checked_time_ms,
+    make_options,
+)
+from rota.core.retry import to_ms
+from rota.core.states import JobState
+from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
+from rota.signature import Signature
+from rota.store.store import NewJob
+
+if TYPE_CHECKING:
+    from rota.client import Rota
+    from rota.jobs import Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+C = TypeVar("C")
+RunIn = Literal["loop", "thread", "process"]
+
+#: Options of one enqueue that are no part of the job's record.
+_PLACEMENT: Final = ("id", "queue", "delay", "run_at", "on_same_id")
+
+
+class Reject:
+    """`on_same_id=Reject()`: raise `IdInUse` when a run of that id has not ended."""
+
+
+class Ignore:
+    """`on_same_id=Ignore()`: return the run of that id which has not ended, and change nothing."""
+
+
+class Call(Generic[R]):
+    """One call of a task, ready to be enqueued: the task, its arguments, its options. Checked when it is made."""
+
+    __slots__ = ("job", "on_same_id", "queue", "task")
+
+    def __init__(self, task: Task[Any, R, Any], job: NewJob, queue: str, on_same_id: Reject | Ignore) -> None:
+        self.task = task
+        self.job = job
+        self.queue = queue
+        self.on_same_id = on_same_id
+
+    def __repr__(self) -> str:
+        return f"<Call of {self.task.name} for queue {self.queue}>"
+
+
+class Prepared(Generic[P, R]):
+    """A task together with options for the jobs that are made through it."""
+
+    def __init__(self, task: Task[P, R, Any], given: Mapping[str, Any]) -> None:
+        self.task = task
+        options = {**task.rota.defaults_of(given.get("queue", task.queue)), **task.defaults, **given}
+        self._queue = checked_new_queue(options.pop("queue", task.queue))
+        self._id = "" if options.get("id") is None else checked_id(options["id"])
+        self._due = _moment(options.pop("delay", None), options.pop("run_at", None))
+        self._on_same_id = options.pop("on_same_id", Reject())
+        if not isinstance(self._on_same_id, Reject | Ignore):
+            raise InvalidOption("on_same_id", f"takes Ignore() or Reject(), not {self._on_same_id!r}")
+        options.pop("id", None)
+        self.options = make_options(options) if options else DEFAULT_OPTIONS
+        self._expiry = _expiry(self.options)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """The call, checked and encoded, for `enqueue_many`."""
+        arguments = self.task.signature.encode(args, kwargs)
+        limit = self.task.rota.max_payload
+        if len(arguments) > limit:
+            raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
+        body = encode_body(self.options, self.task.name, arguments)
+        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body)
+        return Call(self.task, job, self._queue, self._on_same_id)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Stores a job that calls the task; returns once it is stored."""
+        return await self.task.rota.enqueue(self.call(*args, **kwargs))
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """`enqueue`, for code that is not async."""
+        return self.task.rota.wait_for(self.enqueue(*args, **kwargs))
+
+
+class Task(Generic[P, R, C]):
+    """A declared function. Calling it just runs it; `enqueue` stores a job that will."""
+
+    def __init__(
+        self,
+        rota: Rota,
+        function: Callable[..., Any],
+        *,
+        name: str | None,
+        queue: str,
+        run_in: RunIn | None,
+        defaults: Mapping[str, Any],
+    ) -> None:
+        if not inspect.isroutine(function):
+            raise ConfigurationError(f"rota.task takes a function (def or async def), not {function!r}")
+        is_async = inspect.iscoroutinefunction(function)
+        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            raise ConfigurationError(
+                f"task {function.__qualname__!r} is a generator: a task returns, it does not yield"
+            )
+        self.rota = rota
+        self.function = function
+        self.name = checked_task_name(name or function.__name__)
+        self.queue = checked_new_queue(queue)
+        self.run_in: RunIn = _run_in(self.name, run_in, is_async=is_async)
+        self.defaults = dict(defaults)
+        update_wrapper(self, function, updated=())  # the function's own attributes must not hide those of the task
+        self._plain = Prepared(self, {})
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        """Runs the function here and now, as if it had not been declared a task."""
+        contexts = [d.name for d in self.signature.dependencies if d.provides is None and d.name not in kwargs]
+        if contexts and not any(isinstance(argument, Context) for argument in args):
+            return _call_beside(self.function, dict.fromkeys(contexts, detached_context(self)), args, kwargs)
+        return self.function(*args, **kwargs)
+
+    def using(
+        self,
+        *,
+        id: str | None = None,
+        queue: str | None = None,
+        priority: str | int | None = None,
+        delay: Any = None,
+        run_at: datetime | None = None,
+        retry: Any = None,
+        max_stalls: int | None = None,
+        at_most_once: bool | None = None,
+        timeout: Any = ...,
+        progress_timeout: Any = None,
+        expires: Any = None,
+        keep: Any = None,
+        tags: Any = None,
+        meta: dict[str, Any] | None = None,
+        on_same_id: Reject | Ignore | None = None,
+    ) -> Prepared[P, R]:
+        """The same task with other options for the jobs made through it (spec: job options)."""
+        given = {
+            "id": id, "queue": queue, "priority": priority, "delay": delay, "run_at": run_at, "retry": retry,
+            "max_stalls": max_stalls, "at_most_once": at_most_once, "progress_timeout": progress_timeout,
+            "expires": expires, "keep": keep, "tags": tags, "meta": meta, "on_same_id": on_same_id,
+        }  # fmt: skip
+        chosen = {option: value for option, value in given.items() if value is not None}
+        if timeout is not ...:  # None is a choice here: no timeout
+            chosen["timeout"] = timeout
+        return Prepared(self, chosen)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """The call, checked and encoded, for `enqueue_many`."""
+        return self._plain.call(*args, **kwargs)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Stores a job that calls this task with its default options; returns once it is stored."""
+        return await self._plain.enqueue(*args, **kwargs)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """`enqueue`, for code that is not async."""
+        return self._plain.enqueue_sync(*args, **kwargs)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The task's parameters."""
+        return Signature(self.name, self.function)
+
+    def refresh_defaults(self) -> None:
+        """Takes up defaults that its queue has been given since."""
+        self._plain = Prepared(self, {})
+
+    @property
+    def options(self) -> Options:
+        """The options of a job that is enqueued with no others."""
+        return self._plain.options
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} in queue {self.queue}>"
+
+
+class TakesAnything(Protocol[P, R_co]):
+    """A function whose first parameter takes anything, as `Any` and `object` do: for type checkers alone.
+
+    Such a function would also take a `Context`, and must not be mistaken for one that asks for it.
+    """
+
+    @overload
+    def __call__(self, first: _NoContext, /, *args: Any, **kwargs: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class _NoContext:
+    """What no function asks for by name."""
+
+
+class TaskDecorator:
+    """What `@rota.task(...)` returns: turns a function into a task of the right type."""
+
+    def __init__(self, declare: Callable[[Callable[..., Any]], Task[Any, Any, Any]]) -> None:
+        self._declare = declare
+
+    @overload
+    def __call__(self, function: TakesAnything[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]
+    ) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: TakesAnything[P, R]) -> Task[P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R]) -> Task[P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> Task[P, R, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> Task[Any, Any, Any]:
+        """Declares the function."""
+        return self._declare(function)
+
+
+class Registry:
+    """The tasks of one `Rota`, by name. Stored data names a task; it can never name anything else."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task[Any, Any, Any]] = {}
+
+    def add(self, task: Task[Any, Any, Any]) -> None:
+        """Declares a task. The same function again (a notebook cell, a reload) replaces itself."""
+        other = self._tasks.get(task.name)
+        if other is not None and _origin(other) != _origin(task):
+            raise TaskConflict(
+                f"task {task.name!r} is already declared by {'.'.join(_origin(other))}; give this one another name: "
+                f"@rota.task(name=…) on {'.'.join(_origin(task))}"
+            )
+        self._tasks[task.name] = task
+
+    def get(self, name: str) -> Task[Any, Any, Any]:
+        """The task of that name."""
+        task = self._tasks.get(name)
+        if task is None:
+            known = ", ".join(sorted(self._tasks)) or "none"
+            raise UnknownTask(f"no task is called {name!r}; this program declares: {known}")
+        return task
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tasks
+
+    def __iter__(self) -> Iterator[Task[Any, Any, Any]]:
+        return iter(self._tasks.values())
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+
+def detached_context(task: Task[Any, Any, Any]) -> Context:
+    """The context of a handler that is called directly: there is no job, and what it reports goes nowhere."""
+    record = JobRecord(
+        ref=JobRef(task.queue, "direct", "0" * 9), task=task.name, state=JobState.PROCESSING, arguments=b"[]",
+        options=task.options, counts=Counts(attempt=1), enqueued_at=0,
+    )  # fmt: skip
+    return Context(record, reporter=SilentReporter(), fence=0, deadline=None)
+
+
+def _call_beside(
+    function: Callable[..., Any], named: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Calls with positional arguments that skip the parameters filled in here."""
+    filled = list(args)
+    for place, parameter in enumerate(inspect.signature(function).parameters.values()):
+        is_positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        if is_positional and parameter.name in named and place <= len(filled):
+            filled.insert(place, named.pop(parameter.name))
+    return function(*filled, **named, **kwargs)
+
+
+def _origin(task: Task[Any, Any, Any]) -> tuple[str, str]:
+    return task.function.__module__, task.function.__qualname__
+
+
+def _run_in(name: str, run_in: Any, *, is_async: bool) -> RunIn:
+    if run_in is None:
+        return "loop" if is_async else "thread"
+    if run_in not in ("loop", "thread", "process"):
+        raise InvalidOption("run_in", f"task {name!r}: {run_in!r} is none of loop, thread, process")
+    if run_in == "loop" and not is_async:
+        raise InvalidOption("run_in", f"task {name!r}: a plain def would block the event loop; use thread or process")
+    if run_in == "thread" and is_async:
+        raise InvalidOption("run_in", f"task {name!r}: an async def runs on the loop, or in a process")
+    return run_in
+
+
+def _moment(delay: Any, run_at: Any) -> str:
+    if delay is not None and run_at is not None:
+        raise InvalidOption("delay", "give delay or run_at, not both")
+    if run_at is not None:
+        return str(checked_time_ms(run_at, "run_at"))
+    return "" if delay is None else f"+{to_ms(delay, 'delay')}"
+
+
+def _expiry(options: Options) -> str:
+    if options.expires_at is not None:
+        return str(options.expires_at)
+    return "" if options.expires_ms is None else f"+{options.expires_ms}"

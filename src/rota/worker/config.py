@@ -1,0 +1,69 @@
+"""How a worker is set up. Checked where it is made; the same for the CLI and for code."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rota.core.job import checked_queue
+from rota.errors import InvalidOption
+
+#: Seconds that handlers get to finish after the first signal: below the 30 s of Kubernetes.
+GRACE_S: Final = 25.0
+MAX_CONCURRENCY: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """What `rota worker` was asked for."""
+
+    app: str
+    queues: tuple[str, ...] = ("default",)
+    #: Queue -> share of the slots' attention; empty means strictly in the order of `queues`.
+    weights: tuple[int, ...] = ()
+    concurrency: int | Literal["auto"] = 10
+    processes: int = 1
+    grace: float = GRACE_S
+    burst: bool = False
+    max_jobs: int | None = None
+    max_rss_mb: int | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        for queue in self.queues:
+            checked_queue(queue)
+        if not self.queues or len(set(self.queues)) != len(self.queues):
+            raise InvalidOption("queues", f"{self.queues!r} names no queue, or one of them twice")
+        if self.weights and (len(self.weights) != len(self.queues) or min(self.weights) < 1):
+            raise InvalidOption("queues", "every queue needs a weight of at least 1, or none has one")
+        if self.concurrency != "auto" and not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            raise InvalidOption("concurrency", f"{self.concurrency!r} is not 1 to {MAX_CONCURRENCY:,}, nor auto")
+        if not 1 <= self.processes <= 1024:
+            raise InvalidOption("processes", f"{self.processes!r} is not 1 to 1,024")
+        if self.grace < 0:
+            raise InvalidOption("grace", f"{self.grace!r} is negative")
+        for option, value in (("max_jobs", self.max_jobs), ("max_rss_mb", self.max_rss_mb)):
+            if value is not None and value < 1:
+                raise InvalidOption(option, f"{value!r} is not at least 1")
+
+    @property
+    def first_concurrency(self) -> int:
+        """Slots at the start: the number asked for, or a modest one that `auto` grows from."""
+        return max(4, 2 * (os.cpu_count() or 1)) if self.concurrency == "auto" else self.concurrency
+
+
+def parse_queues(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """`a,b` (strictly in that order) or `a=3,b=1` (by weight), as given to `--queues`."""
+    names: list[str] = []
+    weights: list[int] = []
+    for part in text.split(","):
+        name, equals, weight = part.strip().partition("=")
+        names.append(checked_queue(name))
+        if equals:
+            if not weight.isdigit() or int(weight) < 1:
+                raise InvalidOption("queues", f"{part!r}: a weight is a whole number of at least 1")
+            weights.append(int(weight))
+    if weights and len(weights) != len(names):
+        raise InvalidOption("queues", f"{text!r}: every queue needs a weight, or none has one")
+    return tuple(names), tuple(weights)

@@ -1,0 +1,281 @@
+"""Where jobs come in and reports go out: one loop, one round trip at a time.
+
+What has ended since the last round trip is reported together, and the claim for the slots that became free travels
+with it. A report is kept until the store has answered for it, however long that takes; a claim whose answer got lost
+is asked again with the same number, and brings the same jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
+from rota.store.store import BATCH, Claimed, Report, Returned, Store, read_claims, read_refusals
+from rota.worker.config import WorkerConfig
+from rota.worker.flights import Flights
+
+logger = logging.getLogger("rota.worker")
+
+#: Wake-ups are hints: an idle worker looks for itself this often.
+LOOK_AGAIN_S: Final = 2.0
+#: A busy one is not on the list of those to be woken when something will fall due, so it looks twice as often.
+LOOK_AGAIN_BUSY_S: Final = 0.9
+OUTAGE_PAUSE_S: Final = 0.2
+
+
+@dataclass(slots=True)
+class Line:
+    """One queue that this worker serves."""
+
+    queue: str
+    weight: int
+    #: There may be work: unknown, or known from the last look.
+    is_hopeful: bool = True
+    #: A wake-up came and has not been used: with no slot free it must be passed on.
+    is_woken: bool = False
+    look_at: float = 0.0
+    #: The server could not carry a claim out: it is not asked before.
+    shunned_until: float = 0.0
+    call: int = 0
+    token: str = ""
+    #: Took part in a claim whose answer has not come: ask the same again.
+    is_unanswered: bool = False
+    asked: int = 0
+
+
+class Desk:
+    """Claims for free slots, and reports what has ended."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: WorkerConfig,
+        flights: Flights,
+        *,
+        slots: Callable[[], int],
+        take: Callable[[Claimed], None],
+        say_first: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._flights = flights
+        self._slots = slots
+        self._take = take
+        self._say_first = say_first
+        self._is_burst = config.burst
+        self._weighted = bool(config.weights)
+        weights = config.weights or (1,) * len(config.queues)
+        self.lines = [Line(queue, weight, token=_token()) for queue, weight in zip(config.queues, weights, strict=True)]
+        self._reports: dict[str, list[Report]] = {}
+        self._something = asyncio.Event()
+        self._is_claiming = True
+        self._stored = asyncio.Event()
+        self.is_idle = asyncio.Event()
+        self.is_connected = True
+
+    def report(self, queue: str, report: Report) -> None:
+        """Something has ended: it is told to the store with the next round trip."""
+        self._reports.setdefault(queue, []).append(report)
+        self._something.set()
+
+    def wake(self, queue: str | None = None) -> None:
+        """There may be work: in one queue, or, when anything may have been missed, in all."""
+        for line in self.lines:
+            if queue is None or line.queue == queue:
+                line.is_hopeful = line.is_woken = True
+        self._something.set()
+
+    def nudge(self) -> None:
+        """A slot may have become free."""
+        self._something.set()
+
+    def stop_claiming(self) -> None:
+        """From now on it only reports."""
+        self._is_claiming = False
+        self._something.set()
+
+    @property
+    def has_backlog(self) -> bool:
+        """True when the last look left work behind."""
+        return any(line.is_hopeful for line in self.lines)
+
+    async def until_settled(self) -> None:
+        """Until every report has been stored, and no claim is unanswered."""
+        while self._reports or any(line.is_unanswered for line in self.lines):
+            self._stored.clear()
+            await self._stored.wait()
+
+    async def run(self) -> None:
+        """For ever: waits for something to do, and does it."""
+        while True:
+            await self._wait()
+            try:
+                await self._exchange()
+                if not self.is_connected:
+                    self.is_connected = True
+                    logger.info("the server answers again")
+            except StoreError as error:
+                # Handlers go on; what they bring is kept and reported when the server is back, or lets us in again.
+                if self.is_connected:
+                    logger.warning("%s", error)
+                self.is_connected = False
+                self._something.set()
+                await asyncio.sleep(OUTAGE_PAUSE_S)
+
+    async def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._something.is_set():
+            self._something.clear()
+            return
+        now = loop.time()
+        until = (
+            min((line.look_at for line in self.lines), default=now + LOOK_AGAIN_S)
+            if self._is_claiming
+            else now + LOOK_AGAIN_S
+        )
+        if until > now:
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._something.wait()
+            except TimeoutError:
+                pass  # time to look
+        self._something.clear()
+
+    async def _exchange(self) -> None:
+        """One round trip for all reports and the first claim; more while slots are free and queues hopeful."""
+        wanting: list[Line | None] = [line for line in self._ordered() if self._wants(line)]
+        for place, line in enumerate(wanting or [None]):
+            if place == 0 or (line is not None and self._wants(line)):
+                try:
+                    await self._round_trip(line)
+                except StoreError as error:
+                    if _is_about_the_server(error):
+                        raise
+                    logger.error("%s", error)
+                    await self._report_one_by_one()
+                    if line is not None:  # perhaps it is the queue: then the others must not wait for it
+                        line.look_at = line.shunned_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
+        self._tell_idle()
+
+    def _wants(self, line: Line) -> bool:
+        """True when this line is to be asked now. Full slots only pass wake-ups on and see to what is due."""
+        now = asyncio.get_running_loop().time()
+        if line.shunned_until > now:
+            return False
+        if line.is_unanswered:
+            return True
+        if not self._is_claiming:
+            return False
+        is_due = line.look_at <= now
+        return is_due or line.is_woken or (line.is_hopeful and self._flights.busy < self._slots())
+
+    async def _round_trip(self, line: Line | None) -> None:
+        reports = {queue: list(of_queue) for queue, of_queue in self._reports.items()}
+        if reports:
+            # Of these attempts everything has been heard; what ends meanwhile has to wait for the next round trip.
+            await self._say_first()
+        calls = [
+            (queue, call, part) for queue, of in reports.items() for call, part in self._store.report_calls(queue, of)
+        ]
+        requests = [call for _, call, _ in calls]
+        if line is not None:
+            if not line.is_unanswered:
+                # With no slot free it takes nothing, but what is due is done, and another worker is woken.
+                line.asked = min(BATCH, self._share(line))
+                line.call += 1
+                line.token = _token()
+                line.is_unanswered = True
+                line.is_hopeful = line.is_woken = False
+            requests.append(self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token))
+        if not requests:
+            return
+        answers = await self._store.gateway.run_many(requests)
+        for (queue, _, part), answer in zip(calls, answers, strict=False):
+            for run, why in read_refusals(answer, part).items():
+                if why == "lease_lost":
+                    logger.warning("the report of run %s in queue %s came too late: its lease was lost", run, queue)
+            for report in part:
+                self._flights.settle((queue, report.run, report.claim))
+        for queue, of_queue in reports.items():
+            kept = self._reports[queue][len(of_queue) :]
+            if kept:
+                self._reports[queue] = kept
+            else:
+                del self._reports[queue]
+        if line is not None:
+            line.is_unanswered = False
+            self._receive(line, answers[-1])
+        self._stored.set()
+
+    async def _report_one_by_one(self) -> None:
+        """The server refused a batch: one bad report must not hold up the others. What it refuses alone is given up.
+
+        Its lease runs out then, and the job comes back.
+        """
+        for queue, of_queue in list(self._reports.items()):
+            for report in list(of_queue):
+                try:
+                    await self._store.report(queue, [report])
+                except StoreError as error:
+                    if _is_about_the_server(error):
+                        return
+                    logger.error("the report of run %s in queue %s cannot be stored: %s", report.run, queue, error)
+                of_queue.remove(report)
+                self._flights.settle((queue, report.run, report.claim))
+            if not of_queue:
+                del self._reports[queue]
+        self._stored.set()
+
+    def _receive(self, line: Line, answer: list[bytes]) -> None:
+        claims = read_claims(line.queue, line.token, answer)
+        for job in claims.jobs:
+            if self._is_claiming:
+                self._take(job)
+            else:  # the worker was told to stop while the answer was on its way
+                self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
+        if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
+            line.is_hopeful = True
+            if self._flights.busy < self._slots():
+                self._something.set()
+        longest = LOOK_AGAIN_BUSY_S if self._flights.busy else LOOK_AGAIN_S
+        wait = longest if claims.wait_ms is None else min(longest, claims.wait_ms / 1000)
+        # What falls due must not be asked for before it is due by the server's clock: a moment is added.
+        line.look_at = asyncio.get_running_loop().time() + wait + (0.001 if claims.wait_ms is not None else 0)
+
+    def _share(self, line: Line) -> int:
+        free = max(0, self._slots() - self._flights.busy)
+        if not self._weighted or free <= 1:
+            return free
+        hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]
+        return max(1, free * line.weight // sum(hopeful))
+
+    def _ordered(self) -> list[Line]:
+        """Strictly as given; or, by weight, in an order drawn so that each comes first in proportion."""
+        if not self._weighted:
+            return self.lines
+        return sorted(self.lines, key=lambda line: random.random() ** (1 / line.weight), reverse=True)
+
+    def _tell_idle(self) -> None:
+        is_idle = (
+            not self._flights.by_key
+            and not self._reports
+            and not any(line.is_hopeful or line.is_unanswered for line in self.lines)
+        )
+        if is_idle:
+            self.is_idle.set()
+        else:
+            self.is_idle.clear()
+
+
+def _is_about_the_server(error: StoreError) -> bool:
+    """True when it is away, full, or refuses us: no report is to blame, and none is given up."""
+    return isinstance(error, StoreUnavailable | StoreDenied | StoreFull | StoreUnsupported)
+
+
+def _token() -> str:
+    return secrets.token_hex(5)

@@ -1,0 +1,51 @@
+"""What the store pushes to a worker: there is work, or a handler must stop. Only hints: everything is looked up too."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Final
+
+from rota.errors import StoreError
+from rota.store.store import Store
+from rota.worker.desk import Desk
+from rota.worker.heartbeat import Heartbeat
+from rota.worker.tower import Tower
+
+logger = logging.getLogger("rota.worker")
+
+REFUSED_PAUSE_S: Final = 1.0
+
+
+class Inbox:
+    """Listens for as long as the worker lives."""
+
+    def __init__(self, store: Store, desk: Desk, tower: Tower, heartbeat: Heartbeat) -> None:
+        self._store = store
+        self._desk = desk
+        self._tower = tower
+        self._heartbeat = heartbeat
+
+    async def run(self) -> None:
+        """For ever. A server that lets us in no more is no reason to give up: it may again."""
+        while True:
+            try:
+                await self._listen()
+            except StoreError as error:
+                logger.warning("no wake-ups: %s", error)
+                await asyncio.sleep(REFUSED_PAUSE_S)
+
+    async def _listen(self) -> None:
+        async for message in self._store.gateway.listen(self._store.keys.inbox(self._store.participant)):
+            match message.split(" "):
+                case ["wake", queue]:
+                    self._desk.wake(queue)
+                case ["stop", queue, run, claim]:
+                    self._tower.stop_claim(queue, run, claim, "cancelled")
+                case _:
+                    # The subscription is new: whatever was said before was not heard. Whether there is work is
+                    # looked up by the desk; a heartbeat brings the news of handlers that must stop.
+                    self._desk.wake()
+                    with contextlib.suppress(StoreError):
+                        await self._heartbeat.beat()

@@ -1,0 +1,297 @@
+"""The runner processes of a worker: starts them, hands them jobs, replaces those that die or are retired.
+
+A runner's death is noticed at once, by the end of its pipe. Which runner takes a job follows from the task's `run_in`:
+`process` jobs get a runner of their own, the others share the loop runners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from rota.errors import ConfigurationError
+from rota.worker.flights import Flight, Key
+from rota.worker.processes import kill_group, kill_tree, rss_bytes
+from rota.worker.wire import Message, frame, read_frame
+
+logger = logging.getLogger("rota.worker")
+
+#: When a runner could not start, none is started for this long.
+RESTART_PAUSE_S: Final = 1.0
+START_TIMEOUT_S: Final = 60.0
+#: What a dead runner said before its death is read for no longer than this.
+LAST_WORDS_S: Final = 0.2
+_PIPE_BYTES: Final = 2**20
+
+
+class RunnerProcess:
+    """One child process and the jobs it has."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.flights: dict[Key, Flight] = {}
+        self.done = 0
+        self.is_ready = False
+        self.is_retired = False
+        self.has_ended = False
+        #: Set when it is ready, or has ended without getting there.
+        self.is_decided = asyncio.Event()
+        self.is_gone = asyncio.Event()
+        self.is_quitting = False
+        self.lag_ms = 0
+        self.facts: dict[str, Any] = {}
+        self.broken = ""
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.ReadTransport | None = None
+        self._writer: asyncio.WriteTransport | None = None
+        self._is_doomed = False
+        self._outbox: list[Message] = []
+
+    @property
+    def pid(self) -> int:
+        """The process's id; 0 before it has started."""
+        return self._process.pid if self._process is not None else 0
+
+    async def start(self, app: str, *, measures_lag: bool) -> asyncio.StreamReader:
+        """Starts the process; the reader gives what it says."""
+        loop = asyncio.get_running_loop()
+        to_child, from_parent = os.pipe()
+        to_parent, from_child = os.pipe()
+        _widen(from_parent, from_child)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "rota.worker.runner", app, self.kind, str(to_child), str(from_child),
+                "lag" if measures_lag else "-",
+                pass_fds=(to_child, from_child), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(to_child)
+            os.close(from_child)
+        reader = asyncio.StreamReader(limit=2**26)
+        self._reader, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(to_parent, "rb", buffering=0)
+        )
+        self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(from_parent, "wb", buffering=0))
+        if self._is_doomed:
+            self.kill()
+        elif self._outbox:
+            self._flush()
+        return reader
+
+    def say(self, message: Message) -> None:
+        """Sends soon: what is said in one turn of the loop travels together."""
+        self._outbox.append(message)
+        if len(self._outbox) == 1 and self._writer is not None:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        messages, self._outbox = self._outbox, []
+        if messages and self._writer is not None and not self._writer.is_closing():
+            self._writer.write(frame(messages))
+
+    def kill(self) -> None:
+        """Ends the process and everything it started, now, or as soon as it has started."""
+        self._is_doomed = True
+        if self._process is None:
+            return
+        if self.is_ready and self._process.returncode is None:
+            kill_tree(self._process.pid)
+        else:
+            # One that is still starting has no descendants to be looked for; and stopping it first, as that takes,
+            # would leave it so for ever if this process died in between: it may not have asked yet to die with us.
+            kill_group(self._process.pid)
+
+    def quit(self) -> None:
+        """Asks it to leave; it has nothing to do any more."""
+        self.is_quitting = True
+        self.say(["quit"])
+
+    async def wait(self) -> int:
+        """Until it has ended; its exit code."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    def close(self) -> None:
+        """Closes the pipes."""
+        for transport in (self._reader, self._writer):
+            if transport is not None:
+                transport.close()
+
+
+class Pool:
+    """All runners of a worker. `on_message` and `on_death` are told what they say, and when one is gone."""
+
+    def __init__(
+        self,
+        app: str,
+        *,
+        loops: int,
+        measures_lag: bool,
+        max_jobs: int | None,
+        max_rss_mb: int | None,
+        on_message: Callable[[RunnerProcess, list[Any]], None],
+        on_death: Callable[[RunnerProcess], None],
+    ) -> None:
+        self._app = app
+        self._loops = loops
+        self._measures_lag = measures_lag
+        self._max_jobs = max_jobs
+        self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
+        self._on_message = on_message
+        self._on_death = on_death
+        self._is_closing = False
+        self._has_started = False
+        self._start_from = 0.0
+        self._tending: set[asyncio.Task[None]] = set()
+        self.runners: list[RunnerProcess] = []
+
+    async def start(self) -> dict[str, Any]:
+        """Starts the loop runners, and returns what the first says of the program. Raises ConfigurationError."""
+        for _ in range(self._loops):
+            self._spawn("loop")
+        first = self.runners[0]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await first.is_decided.wait()
+        if not first.is_ready:
+            raise ConfigurationError(first.broken or f"{self._app} did not start within {START_TIMEOUT_S:.0f} s")
+        self._has_started = True
+        return first.facts
+
+    def runner_for(self, kind: str) -> RunnerProcess:
+        """Who takes the next job: the least busy loop runner, or an idle process runner, started if need be."""
+        usable = [r for r in self.runners if r.kind == kind and not r.is_retired and not r.has_ended]
+        if kind == "process":
+            idle = [r for r in usable if not r.flights]
+            return idle[0] if idle else self._spawn("process")
+        if not usable:
+            return self._spawn("loop")
+        return min(usable, key=lambda r: (not r.is_ready, len(r.flights)))
+
+    def retire(self, runner: RunnerProcess) -> None:
+        """Gives it no more jobs, and puts another in its place. It leaves when it has none left."""
+        if runner.is_retired or runner.has_ended:
+            return
+        runner.is_retired = True
+        if runner.kind == "loop" and not self._is_closing:
+            self._spawn("loop")
+        self.dismiss_if_done(runner)
+
+    def dismiss_if_done(self, runner: RunnerProcess) -> None:
+        """A runner that is retired, or has served long enough, leaves when it has no jobs."""
+        if not runner.is_retired and self._is_worn(runner):
+            logger.info("recycling runner %d after %d jobs", runner.pid, runner.done)
+            self.retire(runner)
+        elif runner.is_retired and not runner.flights and not runner.has_ended and not runner.is_quitting:
+            runner.quit()
+
+    def _is_worn(self, runner: RunnerProcess) -> bool:
+        if self._max_jobs is not None and runner.done >= self._max_jobs:
+            return True
+        # Reading the memory costs a system call or three: every 20th job is often enough.
+        return self._max_rss is not None and runner.done % 20 == 0 and rss_bytes(runner.pid) > self._max_rss
+
+    async def close(self) -> None:
+        """Ends all of them: asks first, and kills what has not gone a moment later."""
+        self._is_closing = True
+        for runner in self.runners:
+            runner.quit()
+        waiting = [asyncio.create_task(runner.is_gone.wait()) for runner in self.runners]
+        if waiting:
+            _, slow = await asyncio.wait(waiting, timeout=2.0)
+            if slow:
+                for runner in self.runners:
+                    runner.kill()
+                await asyncio.wait(slow)
+        if self._tending:
+            await asyncio.wait(self._tending)
+
+    def kill_all(self) -> None:
+        """Ends all of them now, whatever they are doing."""
+        self._is_closing = True
+        for runner in self.runners:
+            runner.kill()
+
+    def _spawn(self, kind: str) -> RunnerProcess:
+        runner = RunnerProcess(kind)
+        self.runners.append(runner)
+        task = asyncio.create_task(self._tend(runner), name=f"rota-runner-{kind}")
+        self._tending.add(task)
+        task.add_done_callback(self._tending.discard)
+        return runner
+
+    async def _tend(self, runner: RunnerProcess) -> None:
+        """Listens to a runner for as long as it lives, and replaces it if it should not have died."""
+        code: int | None = None
+        await asyncio.sleep(max(0.0, self._start_from - asyncio.get_running_loop().time()))
+        try:
+            reader = await runner.start(self._app, measures_lag=self._measures_lag)
+        except OSError as error:
+            runner.broken = f"no process could be started: {error}"
+        else:
+            asyncio.get_running_loop().call_later(START_TIMEOUT_S, self._kill_unless_ready, runner)
+            code = await self._until_dead(runner, reader)
+        runner.close()
+        runner.has_ended = True
+        self.runners.remove(runner)
+        runner.is_decided.set()
+        runner.is_gone.set()
+        if not (self._is_closing or runner.is_quitting or runner.is_retired):
+            logger.warning(
+                "runner %d died (exit code %s)%s", runner.pid, code, f": {runner.broken}" if runner.broken else ""
+            )
+        if not runner.is_ready:
+            # Whatever the reason, the next one would fare no better at once, however many jobs ask for it.
+            self._start_from = asyncio.get_running_loop().time() + RESTART_PAUSE_S
+        self._on_death(runner)
+        # Before the worker has started, one that cannot start is a mistake to be told, not to be tried again.
+        loops = [r for r in self.runners if r.kind == "loop" and not r.is_retired]
+        if runner.kind == "loop" and len(loops) < self._loops and not self._is_closing and self._has_started:
+            self._spawn("loop")
+
+    async def _until_dead(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> int:
+        """Hears what it says until its pipe is closed, and sees to it that it is dead then; its exit code.
+
+        Something that a handler started may keep the pipe open after the runner's death, so that is watched as well.
+        """
+        dying = asyncio.create_task(runner.wait())
+        listening = asyncio.create_task(self._listen(runner, reader))
+        await asyncio.wait((dying, listening), return_when=asyncio.FIRST_COMPLETED)
+        # What it said before it died is in the pipe, and is heard.
+        await asyncio.wait((listening,), timeout=LAST_WORDS_S)
+        listening.cancel()
+        # What it started must not outlive it.
+        runner.kill()
+        return await dying
+
+    async def _listen(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> None:
+        while (messages := await read_frame(reader)) is not None:
+            for message in messages:
+                if message[0] == "hello":
+                    runner.facts, runner.is_ready = message[1], True
+                    runner.is_decided.set()
+                elif message[0] == "broken":
+                    runner.broken = message[1]
+                elif message[0] == "lag":
+                    runner.lag_ms = message[1]
+                self._on_message(runner, message)
+
+    def _kill_unless_ready(self, runner: RunnerProcess) -> None:
+        if not runner.is_ready and not runner.has_ended:
+            runner.broken = runner.broken or f"it did not start within {START_TIMEOUT_S:.0f} s"
+            runner.kill()
+
+
+def _widen(*descriptors: int) -> None:
+    """Larger pipes, where the system allows: a batch of jobs passes in one go."""
+    if sys.platform == "linux":
+        import fcntl
+
+        for descriptor in descriptors:
+            with suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

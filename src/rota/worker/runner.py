@@ -1,0 +1,280 @@
+"""The process that runs handlers. It has no lease to lose and no connection to keep: its supervisor has.
+
+Started as `python -m rota.worker.runner <app> <kind> <in> <out> <measure>`. A "loop" runner runs many handlers, on its
+event loop and in threads. A "process" runner runs one at a time, in its main thread, and is killed to stop it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from typing import Any, Final
+
+import msgspec
+
+from rota.client import Rota
+from rota.core.job import Counts
+from rota.errors import RotaError
+from rota.loading import load_app
+from rota.worker.executor import Assignment, Attempt, Executor, Outcome
+from rota.worker.wire import Message, Mouth, read_frame
+
+#: What is said in quick succession is sent once in this time.
+PROGRESS_EVERY_S: Final = 0.1
+LAG_EVERY_S: Final = 0.5
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Runner:
+    """Takes assignments from the supervisor, and says how each ended."""
+
+    def __init__(self, rota: Rota, kind: str, mouth: Mouth) -> None:
+        self._rota = rota
+        self._kind = kind
+        self._mouth = mouth
+        self._progress = ProgressSender(mouth)
+        self._attempts: dict[tuple[str, str, str], Attempt] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._outbox: list[Message] = []
+        self._executor: Executor | None = None
+
+    async def run(self, reader: asyncio.StreamReader, *, measures_lag: bool) -> None:
+        """Until the supervisor says quit, or is gone."""
+        async with contextlib.AsyncExitStack() as stack:
+            state = None
+            if self._rota.lifespan is not None:
+                state = await stack.enter_async_context(self._rota.lifespan(self._rota))
+            inline = self._kind == "process"
+            self._executor = Executor(self._rota, inline=inline, reporter_for=self._reporter, state=state)
+            stack.push_async_callback(self._rota.close)
+            stack.push_async_callback(self._executor.close)
+            if measures_lag:
+                self._spawn(self._measure_lag())
+            self._mouth.say(["hello", _facts(self._rota)])
+            while (messages := await read_frame(reader)) is not None:
+                for word, *rest in messages:
+                    if word == "run":
+                        queue, run, claim, counts, record, timeout_ms = rest
+                        self._begin(Assignment(queue, run, claim, Counts(*counts), record, timeout_ms))
+                    elif word == "stop":
+                        self._stop(rest[0], rest[1], rest[2])
+                    elif word == "quit":
+                        return
+
+    def _begin(self, assignment: Assignment) -> None:
+        attempt = self._attempts[assignment[:3]] = Attempt(assignment)
+        attempt.run_on(self._spawn(self._attempt(attempt)))
+
+    def _stop(self, queue: str, run: str, claim: str) -> None:
+        attempt = self._attempts.get((queue, run, claim))
+        if attempt is not None:
+            attempt.stop()
+
+    async def _attempt(self, attempt: Attempt) -> None:
+        assert self._executor is not None
+        key = attempt.assignment[:3]
+        try:
+            outcome = await self._executor.attempt(attempt)
+        except asyncio.CancelledError:
+            # It was stopped at the very end, when its handler had returned.
+            outcome = Outcome("stopped")
+        del self._attempts[key]
+        self._progress.finish(key)
+        self._say(["done", *key, outcome.kind, *outcome.fields])
+
+    def _say(self, message: Message) -> None:
+        """Sends soon: what ends in the same turn of the loop travels together."""
+        if not self._outbox:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outbox.append(message)
+
+    def _flush(self) -> None:
+        messages, self._outbox = self._outbox, []
+        self._mouth.say(*messages)
+
+    def _reporter(self, assignment: Assignment) -> PipeReporter:
+        return PipeReporter(self._mouth, self._progress, assignment)
+
+    async def _measure_lag(self) -> None:
+        """How late the loop is: what tells `auto` that there is too much on it."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(LAG_EVERY_S)
+            self._mouth.say(["lag", max(0, round((time.monotonic() - before - LAG_EVERY_S) * 1000))])
+
+    def _spawn(self, coroutine: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class ProgressSender:
+    """Sends the latest progress of each attempt: the first at once, then no more often than every tenth of a second.
+
+    A thread of its own does that, because a handler that is busy with other things would leave its last word unsaid.
+    """
+
+    def __init__(self, mouth: Mouth) -> None:
+        self._mouth = mouth
+        self._latest: dict[tuple[str, str, str], Message] = {}
+        self._lock = threading.Lock()
+        self._something = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def say(self, key: tuple[str, str, str], message: Message) -> None:
+        """Takes the place of what the attempt said before and has not been sent."""
+        with self._lock:
+            self._latest[key] = message
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rota-progress", daemon=True)
+                self._thread.start()
+        self._something.set()
+
+    def finish(self, key: tuple[str, str, str]) -> None:
+        """The attempt has ended: its last word goes now, before its end is told."""
+        with self._lock:
+            message = self._latest.pop(key, None)
+            if message is not None:
+                self._mouth.say(message)
+
+    def _run(self) -> None:
+        while True:
+            self._something.wait()
+            self._something.clear()
+            with self._lock:
+                messages, self._latest = list(self._latest.values()), {}
+                if messages:
+                    self._mouth.say(*messages)
+            time.sleep(PROGRESS_EVERY_S)
+
+
+class PipeReporter:
+    """Sends a handler's progress and log to the supervisor, which owns the lease. Usable from any thread."""
+
+    def __init__(self, mouth: Mouth, progress: ProgressSender, assignment: Assignment) -> None:
+        self._mouth = mouth
+        self._progress = progress
+        self._assignment = assignment
+        self._lines = 0
+
+    def progress(self, done: float, total: float, note: str) -> None:
+        """Keeps how far the attempt has come."""
+        key = self._assignment[:3]
+        text = note.replace("\n", " ").encode(errors="replace").decode()[:500]
+        self._progress.say(key, ["progress", *key, repr(done), repr(total), text])
+
+    def log(self, level: str, text: str) -> None:
+        """Adds a line to the job's log."""
+        self._lines += 1
+        a = self._assignment
+        clean = text.encode(errors="replace").decode()[:16_384]
+        self._mouth.say(
+            ["log", a.queue, a.run, a.claim, self._lines, f"{level.split()[0] if level.split() else 'info'} {clean}"]
+        )
+
+
+def main(app: str, kind: str, source: int, sink: int, measures_lag: bool) -> int:
+    """Runs until told to quit. What goes wrong before the first assignment is told to the supervisor."""
+    _die_with_supervisor(source)
+    _leave_signals_to_supervisor()
+    mouth = Mouth(sink)
+    try:
+        rota = load_app(app)
+        for task in rota.tasks:
+            _ = task.signature  # an annotation that cannot be resolved is found now, not with the first job
+    except RotaError as error:
+        mouth.say(["broken", str(error)])
+        return 1
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(rota, kind, source, mouth, measures_lag))
+    return 0
+
+
+async def _serve(rota: Rota, kind: str, source: int, mouth: Mouth, measures_lag: bool) -> None:
+    reader = asyncio.StreamReader(limit=2**26)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", buffering=0))
+    try:
+        await Runner(rota, kind, mouth).run(reader, measures_lag=measures_lag)
+    except Exception as error:
+        mouth.say(["broken", f"{type(error).__name__}: {error}"])
+        raise
+
+
+def _leave_signals_to_supervisor() -> None:
+    """Ctrl-C, and what a service manager sends to every process, are for the supervisor, which decides what follows.
+
+    A function that does nothing, and not SIG_IGN, because what handlers start would inherit that. What they fork gets
+    back what it expects, and a signal that comes in between waits until it has.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    kept = threading.local()
+    for number in before:
+        signal.signal(number, _do_nothing)
+
+    def hold_back() -> None:
+        kept.mask = signal.pthread_sigmask(signal.SIG_BLOCK, before)
+
+    def let_through() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, kept.mask)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        let_through()
+
+    os.register_at_fork(before=hold_back, after_in_parent=let_through, after_in_child=restore)
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    pass
+
+
+def _die_with_supervisor(source: int) -> None:
+    """Nobody is left to take the outcome: leave at once, whatever a handler is doing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(source, 0)  # only the end of the pipe is of interest, and is always told
+        poll.poll()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="rota-watch", daemon=True).start()
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _facts(rota: Rota) -> dict[str, Any]:
+    """What the supervisor must know of the user's program, which it never imports itself."""
+    tasks = {
+        task.name: {
+            "queue": task.queue,
+            "run_in": task.run_in,
+            "schema": msgspec.to_builtins(task.signature.schema()),
+            "options": msgspec.to_builtins(task.options),
+            "doc": (task.function.__doc__ or "").strip().partition("\n")[0],
+        }
+        for task in rota.tasks
+    }
+    return {"tasks": tasks, "connection": rota.connection()}
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    sys.exit(main(words[0], words[1], int(words[2]), int(words[3]), words[4] == "lag"))

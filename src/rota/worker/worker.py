@@ -1,0 +1,222 @@
+"""A worker: the supervisor that owns the leases, and its life from start to stop.
+
+It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
+`desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
+passes on progress and logs, `announcer` says that the worker lives, `janitor` sweeps, `adapter` sizes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+from typing import Any, Final
+
+import msgspec
+
+from rota.client import Rota
+from rota.doctor import STANDING, examine
+from rota.errors import StoreError, StoreUnsupported
+from rota.store.store import Report, Store
+from rota.worker.adapter import Adapter
+from rota.worker.announcer import Announcer
+from rota.worker.config import WorkerConfig
+from rota.worker.desk import Desk
+from rota.worker.flights import Flights
+from rota.worker.heartbeat import Heartbeat
+from rota.worker.inbox import Inbox
+from rota.worker.janitor import Janitor
+from rota.worker.pool import Pool, RunnerProcess
+from rota.worker.sayings import Sayings
+from rota.worker.tower import STOP_PATIENCE_S, Tower
+
+logger = logging.getLogger("rota.worker")
+
+#: How long one call to the store is tried before the loop that made it looks around again.
+PATIENCE_S: Final = 2.0
+#: What a handler gets after the second signal.
+HURRY_S: Final = 0.2
+
+
+def run_worker(config: WorkerConfig) -> int:
+    """Runs a worker until it is told to stop, or, in burst mode, until nothing is left to do. Returns an exit code."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(Worker(config).run())
+
+
+class Worker:
+    """One worker: made of its parts, started, drained, stopped."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self.config = config
+        host = socket.gethostname().partition(".")[0][:32] or "host"
+        self.id = f"{config.name or host}-{os.getpid()}-{secrets.token_hex(3)}"
+        #: starting, active, waiting, draining, stopped
+        self.state = "starting"
+        self.slots = config.first_concurrency
+        self.flights = Flights()
+        self.pool = Pool(
+            config.app,
+            loops=config.processes,
+            measures_lag=config.concurrency == "auto",
+            max_jobs=config.max_jobs,
+            max_rss_mb=config.max_rss_mb,
+            on_message=self._hear,
+            on_death=self._bury,
+        )
+        self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
+        self.desk: Desk
+        self._sayings: Sayings
+        self._signals = 0
+        self._asked_to_stop = asyncio.Event()
+        self._asked_to_hurry = asyncio.Event()
+
+    async def run(self) -> int:
+        """From start to stop. Raises RotaError when it cannot start."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            facts = await self.pool.start()
+            self.tower.tasks = facts["tasks"]
+            rota = Rota(**facts["connection"])
+            store = rota.connect(self.id, patience=PATIENCE_S)
+            try:
+                await self._serve(rota, store)
+            finally:
+                await store.gateway.close()
+                await rota.close()
+        finally:
+            await self.pool.close()
+        return 0
+
+    def stop(self) -> None:
+        """Asks for a graceful stop; asked again, for one without grace."""
+        self._signals += 1
+        self._asked_to_stop.set()
+        if self._signals > 1:
+            self._asked_to_hurry.set()
+
+    async def _serve(self, rota: Rota, store: Store) -> None:
+        self._sayings = Sayings(store)
+        self.desk = Desk(
+            store,
+            self.config,
+            self.flights,
+            slots=lambda: self.slots,
+            take=self.tower.take,
+            say_first=self._sayings.flush,
+        )
+        heartbeat = Heartbeat(store, self.flights, self.tower)
+        announcer = Announcer(store, self)
+        loops: dict[str, Any] = {
+            "desk": self.desk,
+            "inbox": Inbox(store, self.desk, self.tower, heartbeat),
+            "heartbeat": heartbeat,
+            "sayings": self._sayings,
+            "announcer": announcer,
+            "janitor": Janitor(store, self.config.queues),
+        }
+        if self.config.concurrency == "auto":
+            loops["adapter"] = Adapter(self)
+        await self._introduce(rota, store, announcer)
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(loop.run(), name=f"rota-{name}") for name, loop in loops.items()]
+            running.append(group.create_task(self.tower.keep_calendar(), name="rota-calendar"))
+            if self.config.burst:
+                running.append(group.create_task(self._stop_when_idle(), name="rota-burst"))
+            await self._asked_to_stop.wait()
+            await self._drain()
+            for task in running:
+                task.cancel()
+        await self._leave(store, announcer)
+
+    async def _introduce(self, rota: Rota, store: Store, announcer: Announcer) -> None:
+        """Refuses a server that cannot be used; tells the store which queues and tasks there are."""
+        await rota.check()
+        await _look_over(rota)
+        await store.register_queues(self.config.queues)
+        await store.announce_tasks(
+            {name: msgspec.json.encode(task).decode() for name, task in self.tower.tasks.items()}
+        )
+        self.state = "active"
+        await announcer.announce()
+        queues = ", ".join(self.config.queues)
+        logger.info("worker %s serves %s with %d slots on %s", self.id, queues, self.slots, rota.address)
+
+    async def _stop_when_idle(self) -> None:
+        await self.desk.is_idle.wait()
+        self._asked_to_stop.set()
+
+    async def _drain(self) -> None:
+        """Claims nothing more, lets handlers finish for the grace time, then hands their jobs back."""
+        self.state = "draining"
+        self.desk.stop_claiming()
+        if self.flights.busy:
+            logger.info(
+                "worker %s is stopping: %d jobs have %g s to finish", self.id, self.flights.busy, self.config.grace
+            )
+            await self._give(self.config.grace)
+        if self.flights.busy:
+            logger.warning("%d jobs are not finished and are handed back", self.flights.busy)
+            for flight in list(self.flights.airborne()):
+                self.tower.stop(flight, "shutdown")
+            await self._give(STOP_PATIENCE_S)
+            if self.flights.busy:
+                await asyncio.sleep(HURRY_S)
+            # Only what is dead is sure to have stopped: then its job may run elsewhere.
+            self.pool.kill_all()
+            await self.tower.until_landed()
+        with contextlib.suppress(TimeoutError, StoreError):
+            async with asyncio.timeout(STOP_PATIENCE_S):
+                await self.desk.until_settled()
+                await self._sayings.flush()
+
+    async def _give(self, seconds: float) -> None:
+        """Lets handlers land for that long, or until a second signal says to hurry."""
+        landed = asyncio.create_task(self.tower.until_landed())
+        hurry = asyncio.create_task(self._asked_to_hurry.wait())
+        await asyncio.wait((landed, hurry), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        landed.cancel()
+        hurry.cancel()
+
+    async def _leave(self, store: Store, announcer: Announcer) -> None:
+        self.state = "stopped"
+        with contextlib.suppress(StoreError):  # the server's absence may be the very reason to leave
+            for queue in self.config.queues:
+                await store.leave(queue)
+            await announcer.announce()
+        logger.info("worker %s has stopped after %d jobs", self.id, self.tower.finished)
+
+    def _hear(self, runner: RunnerProcess, message: list[Any]) -> None:
+        if message[0] in ("progress", "log"):
+            self._sayings.hear(runner, message)
+        self.tower.hear(runner, message)
+
+    def _bury(self, runner: RunnerProcess) -> None:
+        self.tower.bury(runner)
+
+    def _report(self, queue: str, report: Report) -> None:
+        self.desk.report(queue, report)
+
+
+async def _look_over(rota: Rota) -> None:
+    """Says what is at risk on this server, and refuses one that cannot do the work."""
+    for finding in await examine(rota):
+        if finding.check == "version" and finding.level == "fail":
+            raise StoreUnsupported(finding.message)
+        if finding.level != "ok" and finding.check not in STANDING:
+            level = logging.ERROR if finding.level == "fail" else logging.WARNING
+            logger.log(level, "server check: %s: %s", finding.check, finding.message)
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,114 @@
+"""`rota worker`: from the command line to jobs that have run. What a worker does is tested in `tests/worker`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.driver import Cli, Hand, Terminal
+from tests.eventually import eventually_sync
+from tests.servers import OwnServers
+
+
+@pytest.fixture
+def worker(cli: Cli, hand: Hand) -> subprocess.Popen[str]:
+    """A worker that serves every queue of the program."""
+    process = cli.start("worker", "tasks:rota", "--log-level", "warning")
+    eventually_sync(lambda: any(w.status == "ALIVE" for w in hand.rota.workers_sync()), timeout=20)
+    return process
+
+
+def test_a_burst_runs_what_waits_in_every_queue_of_the_program_and_ends(cli: Cli, hand: Hand) -> None:
+    sum_id, mail_id = hand.add.enqueue_sync(1, 2).id, hand.send.enqueue_sync("a@b.c").id
+
+    done = cli.start("worker", "tasks:rota", "--burst", "--log-format", "json", "--log-level", "debug")
+    _, err = done.communicate(timeout=30)
+
+    assert done.returncode == 0
+    assert hand.rota.job(sum_id).result_sync(1) == 3
+    assert hand.state(mail_id) == "failed"
+    lines = [json.loads(line) for line in err.splitlines()]
+    failed = next(line for line in lines if "failed for good" in line["message"])
+    assert (failed["level"], failed["job_id"], failed["queue"], failed["task"], failed["attempt"]) == (
+        "warning", mail_id, "mail", "send", 1,
+    )  # fmt: skip
+
+
+def test_a_worker_serves_only_the_queues_it_was_given_and_stops_when_told(cli: Cli, hand: Hand) -> None:
+    sum_id, mail_id = hand.add.enqueue_sync(1, 2).id, hand.send.enqueue_sync("a@b.c").id
+
+    serving = cli.start("worker", "tasks:rota", "--queues", "mail=2,other=1", "--name", "postman", "--concurrency", "3")
+    eventually_sync(lambda: hand.state(mail_id) == "failed", timeout=20)
+    (seen,) = hand.rota.workers_sync()
+    serving.send_signal(signal.SIGTERM)
+
+    assert serving.wait(15) == 0
+    assert hand.state(sum_id) == "pending"
+    assert (seen.info["queues"], seen.info["slots"]) == (["mail", "other"], 3)
+    assert seen.id.startswith("postman-")
+
+
+@pytest.mark.usefixtures("worker")
+def test_enqueue_can_wait_for_the_result(cli: Cli) -> None:
+    assert cli.run("enqueue", "add", "1", "2", "--wait").out == "3\n"
+    failed = cli.run("enqueue", "send", "a@b.c", "--wait", "--app", "tasks:rota", code=1)
+    given = cli.json("enqueue", "send", "a@b.c", "--wait", code=1)
+    late = cli.run("enqueue", "climb", "20", "--wait-timeout", "200ms", code=1)
+
+    assert failed.out == ""
+    assert "failed for good: ValueError: no route to a@b.c" in failed.err
+    assert (given["state"], given["error"]["type"], given["options"]["tags"]) == ("failed", "ValueError", ["letter"])
+    assert "has not ended within 0.2 s" in late.err
+
+
+@pytest.mark.usefixtures("worker")
+def test_watch_shows_progress_at_a_terminal_and_in_a_pipe(cli: Cli) -> None:
+    job_id = cli.run("enqueue", "climb", "8").out.strip()
+    terminal = Terminal(cli, "--namespace", cli.namespace, "job", "watch", job_id)
+    lines = cli.run("job", "watch", job_id).out.splitlines()
+
+    assert terminal.end() == 0
+    assert "climb completed" in terminal.seen
+    assert "━" in terminal.seen
+    assert lines[-1].startswith("completed")
+    assert any("% (" in line and "left" in line for line in lines[:-1])
+    assert cli.run("job", "logs", job_id).out.count("step ") == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--concurrency", "many"), 2, "'many' is neither a number nor auto"),
+        (("--concurrency", "0"), 2, "concurrency: 0 is not 1 to 10,000"),
+        (("--queues", "a,,b"), 2, "queue: '' is not 1 to 64"),
+        (("--queues", "a=0"), 2, "a weight is a whole number of at least 1"),
+        (("--queues", "a=1,b"), 2, "every queue needs a weight, or none has one"),
+        (("--processes", "0"), 2, "processes: 0 is not 1 to 1,024"),
+        (("--log-level", "loud"), 2, "'loud' is not one of"),
+        (("--url", "nonsense"), 6, "not a server URL"),
+    ],
+)
+def test_a_worker_that_cannot_be_meant_is_refused(cli: Cli, words: tuple[str, ...], code: int, says: str) -> None:
+    assert says in cli.run_bare("worker", "tasks:rota", *words, code=code).err
+
+
+@pytest.mark.parametrize("queues", [(), ("--queues", "a")])
+def test_a_program_that_does_not_import_is_a_configuration_error(cli: Cli, queues: tuple[str, ...]) -> None:
+    cli.write("import nothing_of_that_name", "broken.py")
+
+    assert (
+        "it needs nothing_of_that_name, which is not installed"
+        in cli.run_bare("worker", "broken:rota", *queues, code=6).err
+    )
+
+
+def test_a_worker_without_a_server_says_so(cli: Cli, own_server: OwnServers) -> None:
+    server = own_server(tcp=True)
+    server.kill()
+
+    said = cli.run_bare("worker", "tasks:rota", "--queues", "a", environment={"ROTA_URL": server.url}, code=5)
+
+    assert "does not answer" in said.err

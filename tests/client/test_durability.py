@@ -1,0 +1,96 @@
+"""How durably a job is stored before `enqueue` returns: a receipt is never earlier than the truth."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from rota import ConfigurationError, JobState, Rota, StoreUnavailable, Task
+from tests.client.hands import dump
+from tests.eventually import eventually
+from tests.servers import Kind, OwnServers, Server
+
+each_kind = pytest.mark.parametrize("kind", ["valkey", "redis7"])
+
+
+def declare(rota: Rota) -> Task[[], None, Any]:
+    async def send() -> None: ...
+
+    return rota.task(send)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"appendonly": "yes", "appendfsync": "everysec"}, {"appendonly": "yes", "appendfsync": "no"},
+     {"appendonly": "no", "appendfsync": "always"}],
+    ids=["no file", "every second", "whenever", "no file but always"],
+)  # fmt: skip
+async def test_fsynced_is_refused_where_an_answer_may_come_before_the_disk(
+    own_server: OwnServers, namespace: str, config: dict[str, Any]
+) -> None:
+    server = own_server(**config)
+    async with Rota(server.url, namespace=namespace, durability="fsynced") as rota:
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="needs `appendonly yes` and `appendfsync always`"):
+                await declare(rota).enqueue()
+
+    with server.client() as raw:
+        assert dump(raw, namespace) == {}
+
+
+@each_kind
+async def test_what_was_fsynced_survives_a_power_cut(own_server: OwnServers, namespace: str, kind: Kind) -> None:
+    server = own_server(kind, appendonly="yes", appendfsync="always")
+    async with Rota(server.url, namespace=namespace, durability="fsynced") as rota:
+        jobs = await asyncio.gather(*(declare(rota).enqueue() for _ in range(50)))
+
+        await asyncio.to_thread(server.restart)
+
+        assert {await job.state() for job in jobs} == {JobState.PENDING}
+
+
+async def _pair(own_server: OwnServers, kind: Kind) -> tuple[Server, Server]:
+    primary = own_server(kind, tcp=True, repl_diskless_sync_delay="0")
+    replica = own_server(kind, tcp=True, replicaof=f"127.0.0.1 {primary.port}")
+    with primary.client() as raw:
+        await eventually(lambda: "online" in str(raw.info("replication")))
+    return primary, replica
+
+
+@each_kind
+async def test_what_was_replicated_is_on_the_replica(own_server: OwnServers, namespace: str, kind: Kind) -> None:
+    primary, replica = await _pair(own_server, kind)
+    async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
+        job = await declare(rota).using(queue="mail").enqueue()
+        primary.kill()
+
+        with replica.client() as raw:
+            assert str(job.run).encode() in raw.hgetall(rota.keys.queue("mail", "jobs"))
+
+
+@each_kind
+async def test_a_replica_that_does_not_answer_is_told(own_server: OwnServers, namespace: str, kind: Kind) -> None:
+    primary, replica = await _pair(own_server, kind)
+    async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
+        await declare(rota).enqueue()
+        replica.pause()
+
+        with pytest.raises(StoreUnavailable, match=r"stored, but only 0 of 1 replicas of .* have it"):
+            await declare(rota).enqueue()
+        replica.resume()
+        await eventually(lambda: declare(rota).enqueue())
+
+
+async def test_a_server_without_replicas_is_told(own_server: OwnServers, namespace: str) -> None:
+    server = own_server()
+    async with Rota(server.url, namespace=namespace, durability="replicated", replicas=2) as rota:
+        calls = [declare(rota).using(queue=queue).call() for queue in ("a", "b", "c")]
+
+        with pytest.raises(StoreUnavailable, match="only 0 of 2 replicas"):
+            await rota.enqueue_many(calls)
+
+
+async def test_memory_asks_nothing_of_the_server(rota: Rota) -> None:
+    assert await (await declare(rota).enqueue()).state() == JobState.PENDING

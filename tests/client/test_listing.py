@@ -1,0 +1,324 @@
+"""Listing jobs: by state, filtered, page by page, while jobs come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+from typing import Any
+
+import pytest
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota import Call, InvalidOption, Job, JobRecord, JobState, Page, Rota, Task
+from rota.core.codec import encode_error
+from rota.core.job import ErrorRecord, Keep
+from rota.store.store import Claimed, Completed, Failed
+from tests.client.hands import Hand, calls_of
+from tests.servers import Server
+
+EXAMINED_AT_MOST = 1_000
+
+
+@pytest.fixture
+def send(rota: Rota) -> Task[[int], Any, Any]:
+    @rota.task
+    async def send(number: int) -> Any: ...
+
+    return send
+
+
+def numbers(jobs: list[JobRecord]) -> list[int]:
+    return [json.loads(job.arguments)[0] for job in jobs]
+
+
+async def all_pages(rota: Rota, state: JobState, limit: int, **filters: Any) -> list[Page]:
+    pages = [await rota.jobs(state, limit=limit, **filters)]
+    while pages[-1].cursor is not None:
+        pages.append(await rota.jobs(state, limit=limit, cursor=pages[-1].cursor, **filters))
+    return pages
+
+
+async def all_numbers(rota: Rota, state: JobState, limit: int, **filters: Any) -> list[int]:
+    return [n for page in await all_pages(rota, state, limit, **filters) for n in numbers(page.jobs)]
+
+
+async def many(send: Task[[int], Any, Any], count: int, **options: Any) -> list[Job[Any]]:
+    made = await send.rota.enqueue_many(send.using(**options).call(n) for n in range(count))
+    return [job for job in made if isinstance(job, Job)]
+
+
+async def end_all(
+    hand: Hand, state: JobState, count: int, *, error: str = "ValueError", queue: str = "default"
+) -> None:
+    """Ends the next jobs of the queue, one moment for all."""
+    if count:
+        claimed = await hand.claim(count, queue=queue)
+        assert len(claimed) == count
+        reports = [_report(job, state, Keep().rule(state), error) for job in claimed]
+        assert await hand.store.report(queue, reports) == {}
+
+
+def _report(job: Claimed, state: JobState, rule: str, error: str) -> Completed | Failed:
+    if state is JobState.COMPLETED:
+        return Completed(job.run, job.claim, rule, b"")
+    return Failed(job.run, job.claim, "final", rule, encode_error(ErrorRecord(type=error, message="boom")))
+
+
+# --- states and orders -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("on_each")
+async def test_each_state_has_its_list(send: Task[[int], Any, Any], rota: Rota, hand: Hand) -> None:
+    """S0-17: what waits and what is being processed can be looked at."""
+    for state in JobState:
+        page = await rota.jobs(state)
+        assert (page.jobs, page.cursor, page.examined) == ([], None, 0)
+    await many(send, 2)
+    await end_all(hand, JobState.COMPLETED, 1)
+    await end_all(hand, JobState.FAILED, 1)
+    await (await send.enqueue(2)).cancel()
+    await send.enqueue(3)
+    await hand.claim(queue="default")
+    await send.enqueue(4)
+    await send.using(delay=60).enqueue(5)
+
+    found = {state: numbers((await rota.jobs(state)).jobs) for state in JobState}
+
+    assert found == {
+        JobState.COMPLETED: [0], JobState.FAILED: [1], JobState.CANCELLED: [2], JobState.PROCESSING: [3],
+        JobState.PENDING: [4], JobState.SCHEDULED: [5], JobState.BLOCKED: [],
+    }  # fmt: skip
+    for state, listed in found.items():
+        assert numbers((await rota.jobs(state.value.upper())).jobs) == listed
+        assert all(job.state == state for job in (await rota.jobs(state)).jobs)
+
+
+@pytest.mark.usefixtures("on_each")
+async def test_waiting_jobs_come_as_they_will_start_and_finished_ones_latest_first(
+    send: Task[[int], Any, Any], rota: Rota, hand: Hand
+) -> None:
+    for number, priority in enumerate((0, 5, -5, 100, -100, 0)):
+        await send.using(priority=priority).enqueue(number)
+    for number, delay in ((10, 60), (11, 30), (12, 90)):
+        await send.using(delay=delay, priority=-number).enqueue(number)
+
+    assert await all_numbers(rota, JobState.PENDING, 2) == [4, 2, 0, 5, 1, 3]
+    assert await all_numbers(rota, JobState.PENDING, 2, order="newest") == [3, 1, 5, 0, 2, 4]
+    assert await all_numbers(rota, JobState.SCHEDULED, 2) == [11, 10, 12]
+    assert await all_numbers(rota, JobState.SCHEDULED, 1, order="newest") == [12, 10, 11]
+    await end_all(hand, JobState.COMPLETED, 3)
+    await end_all(hand, JobState.COMPLETED, 3)
+    latest_first = await all_numbers(rota, JobState.COMPLETED, 4)
+    assert [set(latest_first[:3]), set(latest_first[3:])] == [{5, 1, 3}, {4, 2, 0}]
+    assert await all_numbers(rota, JobState.COMPLETED, 1, order="oldest") == latest_first[::-1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 6, 7, 100])
+async def test_pages_go_over_all_queues(rota: Rota, send: Task[[int], Any, Any], limit: int) -> None:
+    await rota.enqueue_many(send.using(queue=f"q{n // 2}").call(n) for n in range(6))
+    await rota.enqueue_many([send.using(queue="q9", delay=60).call(9)])
+
+    pages = await all_pages(rota, JobState.PENDING, limit)
+
+    assert [n for page in pages for n in numbers(page.jobs)] == [0, 1, 2, 3, 4, 5]
+    assert all(len(page.jobs) == limit for page in pages[:-1])
+    assert await all_numbers(rota, JobState.PENDING, limit, queue="q1") == [2, 3]
+    assert await all_numbers(rota, JobState.PENDING, limit, queue="unheard-of") == []
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+
+async def test_filters_find_what_they_say(rota: Rota, hand: Hand) -> None:
+    @rota.task
+    async def one(number: int, who: str = "") -> None: ...
+
+    @rota.task
+    async def two(number: int, who: str = "") -> None: ...
+
+    await one.using(tags=["red", "big"]).enqueue(1, "Ärger")
+    await two.using(tags=["red"], id="order-77").enqueue(2, "anna")
+    await one.enqueue(3, "ANNA")
+
+    async def found(**filters: Any) -> list[int]:
+        return await all_numbers(rota, JobState.PENDING, 10, **filters)
+
+    assert await found(task="one") == [1, 3]
+    assert await found(task="on") == []
+    assert await found(tag="red") == [1, 2]
+    assert await found(tag="big", task="one") == [1]
+    assert await found(tag="big", task="two") == []
+    assert await found(text="anna") == [2, 3]
+    assert await found(text="order-77") == [2]
+    assert await found(text="ÄRGER") == [1]
+    assert await found(error="ValueError") == []
+    await end_all(hand, JobState.FAILED, 1)
+    await end_all(hand, JobState.FAILED, 1, error="KeyError")
+    dead = [numbers((await rota.dead.list(error=error)).jobs) for error in ("ValueError", "KeyError", "OSError")]
+    assert dead == [[1], [2], []]
+    assert numbers((await rota.dead.list(text="boom")).jobs) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("matching", "limit"),
+    [("1101", 3), ("110111", 3), ("0000", 2), ("1", 1), ("0110", 1), ("10101011", 2), ("1111", 4), ("01" * 20, 7)],
+)
+async def test_filtered_pages_find_every_match(
+    rota: Rota, send: Task[[int], Any, Any], matching: str, limit: int
+) -> None:
+    await rota.enqueue_many(send.using(tags=["yes"] if yes == "1" else []).call(n) for n, yes in enumerate(matching))
+
+    pages = await all_pages(rota, JobState.PENDING, limit, tag="yes")
+
+    assert [n for page in pages for n in numbers(page.jobs)] == [n for n, yes in enumerate(matching) if yes == "1"]
+    assert all(len(page.jobs) <= limit for page in pages)
+    assert sum(page.examined for page in pages) == len(matching)
+
+
+async def test_a_page_examines_a_bounded_number_of_records_in_few_calls(
+    rota: Rota, send: Task[[int], Any, Any], raw: redis.Redis
+) -> None:
+    await many(send, 2_500)
+    needle = await send.using(tags=["needle"]).enqueue(9_999)
+    before = calls_of(raw, "evalsha")
+
+    pages = await all_pages(rota, JobState.PENDING, 1, tag="needle")
+
+    assert [job.ref for page in pages for job in page.jobs] == [needle.ref]
+    assert [page.examined for page in pages] == [EXAMINED_AT_MOST, EXAMINED_AT_MOST, 501]
+    assert calls_of(raw, "evalsha") - before <= 20
+
+
+# --- while jobs come and go ------------------------------------------------------------------------------------------
+
+STATES = (JobState.PENDING, JobState.SCHEDULED, JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)
+
+
+class Crowd:
+    """Jobs of one queue in one state that come and go."""
+
+    def __init__(self, rota: Rota, hand: Hand, queue: str, state: JobState) -> None:
+        self._rota, self._hand, self._queue, self._state = rota, hand, queue, state
+        self._send = rota.task(name="send")(_number)
+        self._next = 0
+        self.present: dict[int, Job[Any]] = {}
+
+    async def add(self, count: int, spread: int) -> None:
+        """Some in the same place, some before and some behind what is there."""
+        calls: list[Call[Any]] = []
+        for number in range(self._next, self._next + count):
+            place = number % (spread + 1)
+            delay = 100 + place if self._state is JobState.SCHEDULED else 0
+            calls.append(self._send.using(queue=self._queue, priority=place, delay=delay).call(number))
+        jobs = [job for job in await self._rota.enqueue_many(calls) if isinstance(job, Job)]
+        if self._state in (JobState.COMPLETED, JobState.FAILED):
+            await end_all(self._hand, self._state, count, queue=self._queue)
+        elif self._state is JobState.CANCELLED:
+            for job in jobs:
+                await job.cancel()
+        self.present |= {self._next + place: job for place, job in enumerate(jobs)}
+        self._next += count
+
+    async def remove(self, number: int) -> None:
+        if number in self.present:
+            await self.present.pop(number).delete()
+
+
+#: What happens between two pages: how many come, over how many places, and which ones go.
+steps = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.lists(st.integers(0, 30), max_size=4)), max_size=8)
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+@pytest.mark.parametrize("state", STATES)
+def test_every_job_that_stays_is_seen_exactly_once(valkey: Server, namespace: str, state: JobState, order: str) -> None:
+    queues = (f"q{number}" for number in itertools.count())
+
+    async def page_through(start: int, limit: int, changes: list[tuple[int, int, list[int]]]) -> None:
+        async with Rota(valkey.url, namespace=namespace) as rota:
+            hand, queue = Hand(rota), next(queues)
+            crowd = Crowd(rota, hand, queue, state)
+            await crowd.add(start, 2)
+            stay, seen = set(crowd.present), list[int]()
+            page = await rota.jobs(state, queue=queue, limit=limit, order=order)
+            for count, spread, gone in itertools.chain(changes, itertools.repeat((0, 0, []))):
+                seen += numbers(page.jobs)
+                if page.cursor is None:
+                    break
+                await crowd.add(count, spread)
+                for number in gone:
+                    await crowd.remove(number)
+                page = await rota.jobs(state, queue=queue, limit=limit, order=order, cursor=page.cursor)
+            await hand.close()
+        assert len(seen) == len(set(seen)), f"seen twice: {seen}"
+        assert stay & set(crowd.present) <= set(seen), f"missed, but seen: {seen}"
+
+    is_long = settings.get_current_profile_name() == "long"
+
+    @settings(max_examples=200 if is_long else 20)
+    @given(start=st.integers(1, 12), limit=st.integers(1, 5), changes=steps)
+    def explore(start: int, limit: int, changes: list[tuple[int, int, list[int]]]) -> None:
+        asyncio.run(page_through(start, limit, changes))
+
+    explore()
+
+
+async def _number(number: int) -> Any: ...
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def forged(*parts: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "x", "ü", "AAAA", "null", forged(), forged(5), 5, "",
+        forged("pending oldest", "default", "abc", "000000001"), forged("pending oldest", "default", None, "x"),
+        forged("pending oldest", "default", "5", "000000001"), forged("pending oldest", "default", 5, "no run"),
+        forged("pending oldest", "default"), forged("pending oldest", "default", 5),
+        forged("pending oldest", "nowhere", 5, "000000001"), forged("pending", "default", 5, "000000001"),
+    ],
+)  # fmt: skip
+async def test_a_cursor_that_nobody_made_is_refused(rota: Rota, send: Task[[int], Any, Any], cursor: Any) -> None:
+    await many(send, 3)
+
+    with pytest.raises(InvalidOption, match="cursor"):
+        await rota.jobs("pending", cursor=cursor)
+
+
+async def test_the_cursor_of_another_listing_is_refused(rota: Rota, send: Task[[int], Any, Any]) -> None:
+    await many(send, 3)
+    await many(send, 3, delay=60)
+    await many(send, 3, queue="other")
+    cursor = (await rota.jobs("pending", queue="default", limit=1)).cursor
+
+    assert len((await rota.jobs("pending", cursor=cursor)).jobs) == 5, "one queue is part of all"
+    others: list[dict[str, Any]] = [
+        {"state": "scheduled"},
+        {"state": "pending", "queue": "other"},
+        {"state": "pending", "order": "newest"},
+    ]
+    for other in others:
+        with pytest.raises(InvalidOption, match="belongs to another listing"):
+            await rota.jobs(**other, cursor=cursor)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("state", "dead"), ("state", ""), ("state", 5), ("limit", 0), ("limit", 1001), ("limit", True), ("limit", "5"),
+        ("limit", 2.5), ("order", "random"), ("queue", "a b"),
+    ],
+)  # fmt: skip
+async def test_a_bad_question_is_refused(rota: Rota, option: str, value: Any) -> None:
+    question: dict[str, Any] = {"state": "pending", option: value}
+
+    with pytest.raises(InvalidOption, match=option):
+        await rota.jobs(**question)

@@ -1,0 +1,74 @@
+"""Every example runs, against a real server and a real worker, and says what it should."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.examples.programs import ROOT, run_program, running_worker
+from tests.servers import OwnServers
+
+#: Each starts several processes, and the machine may be busy.
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def env(own_server: OwnServers) -> dict[str, str]:
+    """Where the example's program and worker meet: a server that nobody else uses."""
+    return {"ROTA_URL": own_server().url}
+
+
+def test_the_quickstart_needs_no_server(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "quickstart.py", tmp_path)
+
+    with running_worker("quickstart:rota", cwd=tmp_path):
+        assert run_program("quickstart.py", cwd=tmp_path) == "Hello, world!\n"
+
+    assert (tmp_path / ".rota" / ".gitignore").exists()
+
+
+def test_emails_are_retried_prioritised_and_delayed(env: dict[str, str]) -> None:
+    with running_worker("examples.emails:rota", env=env):
+        printed = run_program("-m", "examples.emails", env=env).splitlines()
+
+    assert printed[0].startswith("reminder: scheduled: starts in ")
+    assert printed[1:-1] == [
+        "Your password -> ann@example.com, attempt 1",
+        "News -> all@example.com, attempt 1",
+        "One second later -> ben@example.com, attempt 1",
+        "Hello -> busy@example.com, attempt 3",
+    ]
+    assert printed[-1].startswith("dead letter: job mail:")
+    assert printed[-1].endswith("failed for good: PermanentError: nobody@example.com does not exist")
+
+
+def test_images_are_rendered_in_processes_with_progress(env: dict[str, str]) -> None:
+    with running_worker("examples.images:rota", env=env):
+        printed = run_program("-m", "examples.images", env=env)
+
+    assert " %  row " in printed
+    assert "two processes: True" in printed
+    assert "log: ['rendered 200 rows']" in printed
+
+
+def test_reports_are_enqueued_together(env: dict[str, str]) -> None:
+    with running_worker("examples.reports:rota", "--concurrency", "50", env=env):
+        printed = run_program("-m", "examples.reports", env=env)
+
+    assert "48 reports, total 31,416" in printed
+    assert "best: north in month 12" in printed
+    assert "latest of the north: 3 of " in printed
+
+
+def test_fences_and_keys_keep_a_payment_from_being_made_twice(env: dict[str, str], tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with running_worker("examples.fences:rota", env=env):
+        printed = run_program("-m", "examples.fences", str(ledger), env=env)
+
+    assert printed.splitlines() == [
+        "attempt 2: had been paid already",
+        "payments of this job: 1",
+        "an older fence is refused: True",
+    ]

@@ -1,0 +1,273 @@
+"""The store as a dictionary: what every call should do, written down a second time, without a server.
+
+Times are milliseconds of a clock that only moves when it is told to, so the model is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rota.core.job import Counts
+
+LEASE_MS: Final = 4_500
+TICK_GAP_MS: Final = 3_000
+#: A heartbeat this much later than a claim should have named it.
+HEARD_MS: Final = 1_000
+WAITING: Final = ("pending", "scheduled")
+FINISHED: Final = ("completed", "failed", "cancelled")
+NOBODY: Final = "-"
+
+
+@dataclass
+class Run:
+    """One life of a job id."""
+
+    run: str
+    id: str
+    priority: int
+    due: int
+    state: str
+    expires: int | None = None
+    max_stalls: int = 3
+    at_most_once: bool = False
+    keeps_nothing: bool = False
+    claim: str = NOBODY
+    worker: str = NOBODY
+    claimed_at: int = 0
+    lease: int = 0
+    is_renewed: bool = False
+    attempt: int = 0
+    failures: int = 0
+    stalls: int = 0
+    snoozes: int = 0
+    handbacks: int = 0
+    #: Cancelled or deleted while its handler ran, which has yet to stop.
+    is_stopping: bool = False
+    #: False: only its claim and its id are still known, until its handler has stopped.
+    has_record: bool = True
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in FINISHED
+
+    @property
+    def holds_its_id(self) -> bool:
+        return not self.is_finished or self.is_stopping
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.attempt, self.failures, self.stalls, self.snoozes, self.handbacks)
+
+
+@dataclass
+class Model:
+    """All runs of one queue."""
+
+    now: int
+    runs: dict[str, Run] = field(default_factory=dict[str, Run])
+    beats: dict[str, int] = field(default_factory=dict[str, int])
+    is_paused: bool = False
+    last_tick: int | None = None
+    grace_until: int = 0
+    fence: int = 0
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def in_state(self, state: str) -> set[str]:
+        return {run.run for run in self.runs.values() if run.state == state and run.has_record}
+
+    def pending(self) -> list[Run]:
+        """In the order in which they are claimed."""
+        found = [run for run in self.runs.values() if run.state == "pending"]
+        return sorted(found, key=lambda run: (run.priority, run.due, run.run))
+
+    def scheduled(self) -> list[Run]:
+        found = [run for run in self.runs.values() if run.state == "scheduled"]
+        return sorted(found, key=lambda run: (run.due, run.priority, run.run))
+
+    def holder(self, id: str) -> Run | None:
+        """The run that has an id for itself; there is never more than one."""
+        holders = [run for run in self.runs.values() if run.id == id and run.holds_its_id]
+        assert len(holders) <= 1, holders
+        return holders[0] if holders else None
+
+    def kept(self, run: str) -> Run | None:
+        found = self.runs.get(run)
+        return found if found is not None and found.has_record else None
+
+    # --- producers ---------------------------------------------------------------------------------------------
+
+    def add(self, run: Run) -> None:
+        assert self.holder(run.id) is None
+        run.state = "pending" if run.due <= self.now else "scheduled"
+        self.runs[run.run] = run
+
+    def cancel(self, name: str, reach: str) -> str:
+        run = self.kept(name)
+        if run is None:
+            return "missing"
+        if run.is_finished or (run.state == "processing" and reach == "waiting"):
+            return run.state
+        outcome = "cancelled"
+        if run.state == "processing":
+            outcome, run.is_stopping = "stopping", True
+        self._end(run, "cancelled")
+        return outcome
+
+    def delete(self, name: str) -> str:
+        run = self.kept(name)
+        if run is None:
+            return "missing"
+        outcome = "deleted"
+        if run.state == "processing":
+            outcome, run.is_stopping, run.state = "stopping", True, "cancelled"
+        self._forget(run)
+        return outcome
+
+    def redrive(self, name: str) -> str:
+        run = self.kept(name)
+        if run is None:
+            return "missing"
+        if run.state != "failed":
+            return "waiting" if run.state in WAITING else run.state
+        if self.holder(run.id) is not None:
+            return "in_use"
+        run.state, run.due, run.claim = "pending", self.now, NOBODY
+        run.failures = run.stalls = run.snoozes = run.handbacks = 0
+        return "redriven"
+
+    def purge(self, limit: int) -> int:
+        gone = [*self.pending(), *self.scheduled()][:limit]
+        for run in gone:
+            self._forget(run)
+        return len(gone)
+
+    # --- workers -----------------------------------------------------------------------------------------------
+
+    def claim(self, worker: str, token: str, limit: int) -> list[Run]:
+        self._keep_house()
+        taken = [] if self.is_paused else self.pending()[:limit]
+        if taken:
+            self.fence += 1
+        for run in taken:
+            run.state, run.claim, run.worker = "processing", f"{self.fence}.{token}", worker
+            run.claimed_at, run.lease, run.is_renewed = self.now, self.now + LEASE_MS, False
+            run.expires = None
+            run.attempt += 1
+        return taken
+
+    def heartbeat(self, worker: str, held: Sequence[tuple[str, str]]) -> dict[str, str]:
+        self._tick()
+        self.beats[worker] = self.now
+        told: dict[str, str] = {}
+        for name, claim in held:
+            run = self.runs.get(name)
+            if run is not None and run.claim == claim and run.state == "processing":
+                run.is_renewed = run.is_renewed or self.now > run.claimed_at
+                run.lease = self.now + LEASE_MS
+            elif run is not None and run.claim == claim and run.state == "cancelled":
+                told[name] = "cancelled"
+                if run.is_stopping:
+                    run.lease = self.now + LEASE_MS
+            else:
+                told[name] = "lost" if run is not None else "cancelled"
+        return told
+
+    def refusal(self, name: str, claim: str) -> str | None:
+        """Why a report is refused; None when the claim owns its run. Any report says that a handler has stopped."""
+        run = self.runs.get(name)
+        if run is None:
+            return "missing"
+        if run.claim != claim:
+            return "lease_lost"
+        if run.state == "processing":
+            return None
+        if run.state != "cancelled":
+            return "already"
+        self._release(run)
+        return "cancelled"
+
+    def complete(self, name: str) -> None:
+        self._end(self.runs[name], "completed")
+
+    def fail(self, name: str, delay: int | None) -> None:
+        run = self.runs[name]
+        run.failures += 1
+        if delay is None:
+            self._end(run, "failed")
+        else:
+            self._try_again(run, delay)
+
+    def snooze(self, name: str, delay: int) -> None:
+        self.runs[name].snoozes += 1
+        self._try_again(self.runs[name], delay)
+
+    def give_up(self, name: str) -> None:
+        self._end(self.runs[name], "cancelled")
+
+    def hand_back(self, name: str, started: str) -> None:
+        run = self.runs[name]
+        self._come_back(run, is_charged=run.at_most_once and started == "started")
+
+    def lose(self, name: str) -> None:
+        self._come_back(self.runs[name], is_charged=True)
+
+    def leave(self, worker: str) -> None:
+        self.beats.pop(worker, None)
+
+    # --- within ------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> bool:
+        last, self.last_tick = self.last_tick, self.now
+        if last is not None and self.now - last > TICK_GAP_MS:
+            self.grace_until = self.now + LEASE_MS
+            return False
+        return self.now >= self.grace_until
+
+    def _keep_house(self) -> None:
+        may_reap = self._tick()
+        for run in self.scheduled():
+            if run.due <= self.now:
+                run.state = "pending"
+        for run in [*self.pending(), *self.scheduled()]:
+            if run.expires is not None and run.expires <= self.now:
+                self._end(run, "cancelled")
+        if not may_reap:
+            return
+        for run in list(self.runs.values()):
+            if run.state == "processing" and run.lease <= self.now:
+                never_heard = not run.is_renewed and self.beats.get(run.worker, 0) - run.claimed_at >= HEARD_MS
+                run.claim = NOBODY
+                self._come_back(run, is_charged=not never_heard)
+            elif run.is_stopping and run.lease <= self.now:
+                self._release(run)
+
+    def _try_again(self, run: Run, delay: int) -> None:
+        run.due = self.now + delay
+        run.state = "pending" if delay == 0 else "scheduled"
+
+    def _come_back(self, run: Run, *, is_charged: bool) -> None:
+        run.state = "pending"
+        if not is_charged:
+            run.handbacks += 1
+            return
+        run.stalls += 1
+        if run.at_most_once or run.stalls > run.max_stalls:
+            self._end(run, "failed")
+
+    def _end(self, run: Run, state: str) -> None:
+        run.state, run.expires = state, None
+        if run.keeps_nothing:
+            self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        run.has_record = False
+        if not run.is_stopping:
+            del self.runs[run.run]
+
+    def _release(self, run: Run) -> None:
+        run.is_stopping = False
+        if not run.has_record:
+            del self.runs[run.run]

@@ -1,0 +1,381 @@
+"""Drives the store under test: moves its clock, speaks as several workers, and looks at all that it keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import redis
+
+from rota.core.codec import encode_body, encode_error
+from rota.core.job import ErrorRecord, JobRef, Keep, Options
+from rota.core.states import JobState
+from rota.store.address import parse_address
+from rota.store.gateway import Gateway
+from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
+from rota.store.store import (
+    LEASE_MS,
+    Cancelled,
+    Claimed,
+    Claims,
+    Completed,
+    Failed,
+    Lost,
+    Made,
+    NewJob,
+    Report,
+    Returned,
+    Snoozed,
+    Store,
+)
+from rota.store.views import Snapshot, Views
+from tests.servers import Server
+
+QUEUE: Final = "q"
+#: One name for all tests of a server, which run one after another: so the scripts that read it are loaded once.
+CLOCK: Final = "tests:clock"
+CLOCK_LIFE_MS: Final = 600_000
+#: Ticks come closer together than this while any worker serves the queue.
+TICK_MS: Final = 2_000
+
+STATES: Final = tuple(state.value for state in JobState)
+WAITING: Final = ("pending", "scheduled", "blocked")
+FINISHED: Final = ("completed", "failed", "cancelled")
+DEFAULT_KEEP: Final = Keep()
+#: How an attempt may end, by what its worker reports.
+ENDS: Final = ("complete", "fail", "fail for good", "snooze", "hand back", "give up", "lose")
+
+Dump = dict[str, object]
+
+
+def body(arguments: object = (), *, task: str = "noop", **options: Any) -> bytes:
+    """A job's record without its head."""
+    return encode_body(Options(**options), task, json.dumps(arguments).encode())
+
+
+def new_job(
+    id: str = "", arguments: object = (), *, priority: int = 0, due: str = "", expiry: str = "", **options: Any
+) -> NewJob:
+    """A job to be made."""
+    return NewJob(id, priority, due, expiry, body(arguments, **options))
+
+
+class Driver:
+    """A store on a real server, in a namespace of its own."""
+
+    def __init__(self, server: Server, namespace: str, *, patience: float = 5.0) -> None:
+        self.server = server
+        self.keys = Keys(namespace)
+        self.gateway = Gateway(parse_address(server.url), clock=CLOCK, patience=patience)
+        self.views = Views(self.gateway, self.keys)
+        self.redis = server.client()
+        self.redis.set(CLOCK, 0, px=CLOCK_LIFE_MS)
+        self.client = Store(self.gateway, self.keys, "client")
+        self._workers: dict[str, Worker] = {}
+
+    async def close(self) -> None:
+        await self.gateway.close()
+        self.redis.delete(CLOCK)
+        self.redis.close()
+
+    # --- acting ------------------------------------------------------------------------------------------------
+
+    def worker(self, name: str = "w1") -> Worker:
+        """The worker of that name, always the same one."""
+        if name not in self._workers:
+            self._workers[name] = Worker(Store(self.gateway, self.keys, name))
+        return self._workers[name]
+
+    async def enqueue(self, *jobs: NewJob, queue: str = QUEUE) -> list[JobRef]:
+        """Makes jobs that must all be new, or one plain job."""
+        made = await self.client.enqueue(queue, jobs or [new_job()])
+        assert all(one.is_new for one in made), made
+        return [ref_of(one, queue) for one in made]
+
+    async def one(self, id: str = "", *, queue: str = QUEUE, **options: Any) -> JobRef:
+        """Makes one job."""
+        return (await self.enqueue(new_job(id, **options), queue=queue))[0]
+
+    async def dead_letter(self, id: str = "", *, keep: Keep = DEFAULT_KEEP) -> JobRef:
+        """Makes a job that has failed for good."""
+        ref = await self.one(id)
+        (job,) = await self.worker("undertaker").claim()
+        assert job.run == ref.run, "something else was pending"
+        assert await self.worker("undertaker").fail(job, keep=keep) == "ok"
+        return ref
+
+    def advance(self, ms: int) -> None:
+        """Lets time pass at once, as if nobody had spoken to the server meanwhile."""
+        self.redis.incrby(CLOCK, ms)
+
+    async def advance_with_ticks(self, ms: int, *, by: str = "observer") -> None:
+        """Lets time pass while a worker keeps in touch, so that the store has answered all along."""
+        await self.worker(by).beat()
+        while ms > 0:
+            self.advance(min(ms, TICK_MS))
+            ms -= TICK_MS
+            await self.worker(by).beat()
+
+    def inbox(self, participant: str) -> Inbox:
+        """Listens to what a participant is told."""
+        return Inbox(self.redis, self.keys.inbox(participant))
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """The time as the scripts see it, ms."""
+        seconds, micros = self.redis.time()
+        return seconds * 1000 + micros // 1000 + int(cast(bytes, self.redis.get(CLOCK)))
+
+    async def read(self, ref: JobRef) -> Snapshot:
+        """One run; it must exist."""
+        (found,) = await self.views.read(ref.queue, [ref])
+        assert found is not None, f"{ref} does not exist"
+        return found
+
+    async def exists(self, ref: JobRef) -> bool:
+        return (await self.views.read(ref.queue, [ref])) != [None]
+
+    async def state(self, ref: JobRef) -> JobState:
+        return (await self.read(ref)).record.state
+
+    def key(self, name: str, part: str = "", *, queue: str = QUEUE) -> str:
+        return self.keys.queue(queue, name, part)
+
+    def index(self, name: str, *, queue: str = QUEUE) -> dict[str, float]:
+        """One sorted set: member -> score."""
+        entries = self.redis.zrange(self.key(name, queue=queue), 0, -1, withscores=True)
+        return {member.decode(): score for member, score in cast(list[tuple[bytes, float]], entries)}
+
+    def hash(self, name: str, part: str = "", *, queue: str = QUEUE) -> dict[str, str]:
+        """One hash."""
+        found = cast(dict[bytes, bytes], self.redis.hgetall(self.key(name, part, queue=queue)))
+        return {key.decode(): value.decode(errors="backslashreplace") for key, value in found.items()}
+
+    def counts(self, *, queue: str = QUEUE) -> dict[str, int]:
+        """Runs in each state, where there are any."""
+        found = {state: len(self.index(state, queue=queue)) for state in STATES}
+        return {state: count for state, count in found.items() if count}
+
+    def dump(self, *without: str) -> Dump:
+        """Everything that is stored, but for the keys (by their names in the table of keys) to leave out."""
+        specs = {**QUEUE_KEYS, **GLOBAL_KEYS}
+        left_out = {specs[name].pattern.partition(":")[0] for name in without}
+        return {
+            key: _value(self.redis, key)
+            for key in self.all_keys()
+            if key.partition("}:")[2].removeprefix("fail:").partition(":")[0] not in left_out
+        }
+
+    def all_keys(self) -> list[str]:
+        return sorted(key.decode() for key in self.redis.scan_iter(match=f"{self.keys.namespace}:*", count=1000))
+
+    def check(self, *, queue: str = QUEUE) -> None:
+        """Fails unless every index, record and secondary entry of the queue agrees with the others."""
+        problems = list(self._problems(queue))
+        assert not problems, "\n".join(problems)
+
+    def _problems(self, queue: str) -> Iterator[str]:
+        indexes = {state: self.index(state, queue=queue) for state in STATES}
+        jobs, lines = self.hash("jobs", queue=queue), self.hash("runs", queue=queue)
+        stopping, expiring = self.index("stopping", queue=queue), self.index("expiring", queue=queue)
+        state_of: dict[str, str] = {}
+        for state, entries in indexes.items():
+            for run in entries:
+                if run in state_of:
+                    yield f"{run} is {state_of[run]} and {state}"
+                state_of[run] = state
+        for run in state_of.keys() ^ jobs.keys():
+            yield f"{run} is in one of index ({state_of.get(run)}) and records ({run in jobs}), not in both"
+        for run, line in lines.items():
+            said, indexed = line.partition(" ")[0], state_of.get(run)
+            if run not in jobs and run not in stopping:
+                yield f"{run} is forgotten, but for: {line}"
+            elif indexed and said != ("waiting" if indexed in WAITING else indexed):
+                yield f"{run} is in {indexed}, but its record says: {line}"
+        for run, state in state_of.items():
+            if state not in WAITING and run not in lines:
+                yield f"{run} is {state} without a record of what happened"
+        yield from self._secondary_problems(queue, jobs, stopping)
+        for run in expiring:
+            if state_of.get(run) not in WAITING:
+                yield f"{run} would expire, but is {state_of.get(run)}"
+        yield from self._retention_problems(queue, indexes)
+
+    def _secondary_problems(self, queue: str, jobs: Mapping[str, str], stopping: Mapping[str, float]) -> Iterator[str]:
+        ids, named = self.hash("ids", queue=queue), self.hash("named", queue=queue)
+        for id, run in ids.items():
+            if named.get(run) != id:
+                yield f"id {id} points to {run}, which is called {named.get(run)}"
+        for run, id in named.items():
+            if run not in jobs and run not in stopping:
+                yield f"{run} is forgotten, but for its id {id}"
+        for name in ("results", "errors", "history", "progress", "logs", "waiters"):
+            for run in self.hash(name, queue=queue).keys() - jobs.keys():
+                yield f"{run} is forgotten, but for {name}"
+        logs = self.hash("logs", queue=queue)
+        prefix = self.key("log", queue=queue) + ":"
+        for key in self.all_keys():
+            if key.startswith(prefix) and key.removeprefix(prefix) not in logs:
+                yield f"{key} belongs to no run"
+
+    def _retention_problems(self, queue: str, indexes: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+        rules = {rule.decode() for rule in cast(set[bytes], self.redis.smembers(self.key("rules", queue=queue)))}
+        entries: dict[str, set[str]] = {state: set() for state in FINISHED}
+        prefix = self.key("kept", queue=queue) + ":"
+        for key in self.all_keys():
+            if key.startswith(prefix):
+                rule = key.removeprefix(prefix)
+                if rule not in rules:
+                    yield f"{key} is swept by nobody"
+                found = cast(list[bytes], self.redis.lrange(key, 0, -1))
+                entries[rule.partition(":")[0]] |= {entry.decode() for entry in found}
+        for state in FINISHED:
+            for run, ended_at in indexes[state].items():
+                if f"{run} {ended_at:.0f}" not in entries[state]:
+                    yield f"{run} is {state} and would be kept for ever"
+
+
+class Worker:
+    """A worker as the store sees it: it claims, and reports on its claims one at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.name = store.participant
+        self._call = 0
+
+    async def claims(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> Claims:
+        """A new claim: the jobs, and how long there is to wait."""
+        self._call += 16
+        return await self.claims_again(limit, queue=queue, lease_ms=lease_ms)
+
+    async def claims_again(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> Claims:
+        """The latest claim, sent again."""
+        token = f"{self.name}-{self._call}"
+        return await self.store.claim(queue, limit, call=self._call, token=token, lease_ms=lease_ms)
+
+    async def claim(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> list[Claimed]:
+        """A new claim: the jobs it brought."""
+        return (await self.claims(limit, queue=queue, lease_ms=lease_ms)).jobs
+
+    async def report(self, report: Report, *, queue: str = QUEUE) -> str:
+        """ "ok", or why it was refused."""
+        return (await self.store.report(queue, [report])).get(report.run, "ok")
+
+    async def complete(self, job: Claimed, result: bytes = b"", *, keep: Keep = DEFAULT_KEEP) -> str:
+        return await self.report(completed(job, result, keep=keep), queue=job.queue)
+
+    async def fail(
+        self, job: Claimed, again: str = "final", *, keep: Keep = DEFAULT_KEEP, message: str = "boom"
+    ) -> str:
+        return await self.report(failed(job, again, keep=keep, message=message), queue=job.queue)
+
+    async def snooze(self, job: Claimed, again: str) -> str:
+        return await self.report(Snoozed(job.run, job.claim, again), queue=job.queue)
+
+    async def hand_back(self, job: Claimed, started: str = "started") -> str:
+        return await self.report(Returned(job.run, job.claim, started), queue=job.queue)
+
+    async def give_up(self, job: Claimed, reason: str = "") -> str:
+        return await self.report(Cancelled(job.run, job.claim, reason), queue=job.queue)
+
+    async def lose(self, job: Claimed) -> str:
+        return await self.report(Lost(job.run, job.claim), queue=job.queue)
+
+    async def end(self, job: Claimed, verb: str) -> str:
+        """Reports the end of an attempt in one of the ways of `ENDS`."""
+        match verb:
+            case "complete":
+                return await self.complete(job, b'"done"')
+            case "fail":
+                return await self.fail(job, "")
+            case "fail for good":
+                return await self.fail(job)
+            case "snooze":
+                return await self.snooze(job, "")
+            case "hand back":
+                return await self.hand_back(job)
+            case "give up":
+                return await self.give_up(job)
+            case _:
+                assert verb == "lose"
+                return await self.lose(job)
+
+    async def beat(self, *jobs: Claimed, lease_ms: int = LEASE_MS) -> dict[str, str]:
+        """A heartbeat that names these jobs."""
+        return await self.store.heartbeat(QUEUE, [(job.run, job.claim) for job in jobs], lease_ms=lease_ms)
+
+
+class Inbox:
+    """What is said on one channel."""
+
+    END: Final = "that was all"
+
+    def __init__(self, client: redis.Redis, channel: str) -> None:
+        self._client = client
+        self._channel = channel
+        self._subscription = client.pubsub(ignore_subscribe_messages=False)
+        self._subscription.subscribe(channel)
+        self._next()
+
+    def told(self) -> list[str]:
+        """All that was said since the last look. Marks the end by a message of its own, so nothing is waited for."""
+        self._client.publish(self._channel, self.END)
+        heard: list[str] = []
+        while (text := self._next()) != self.END:
+            heard.append(text)
+        return heard
+
+    def close(self) -> None:
+        self._subscription.close()
+
+    def __enter__(self) -> Inbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _next(self) -> str:
+        message = self._subscription.get_message(timeout=5)
+        assert message is not None, "nothing was heard"
+        data = message["data"]
+        return data.decode() if isinstance(data, bytes) else ""
+
+
+def ref_of(made: Made, queue: str = QUEUE) -> JobRef:
+    return JobRef(queue, made.id, made.run)
+
+
+def run_of(ref: JobRef) -> str:
+    """The run of a reference that has one."""
+    assert ref.run is not None
+    return ref.run
+
+
+def refs_of(jobs: Sequence[Claimed]) -> list[str]:
+    return [job.run for job in jobs]
+
+
+def completed(job: Claimed, result: bytes = b"", *, keep: Keep = DEFAULT_KEEP) -> Completed:
+    return Completed(job.run, job.claim, keep.rule(JobState.COMPLETED), result)
+
+
+def failed(job: Claimed, again: str = "final", *, keep: Keep = DEFAULT_KEEP, message: str = "boom") -> Failed:
+    error = encode_error(ErrorRecord(type="ValueError", message=message))
+    return Failed(job.run, job.claim, again, keep.rule(JobState.FAILED), error)
+
+
+def _value(client: redis.Redis, key: str) -> object:
+    kind = cast(bytes, client.type(key)).decode()
+    if kind == "hash":
+        return client.hgetall(key)
+    if kind == "zset":
+        return client.zrange(key, 0, -1, withscores=True)
+    if kind == "list":
+        return client.lrange(key, 0, -1)
+    if kind == "set":
+        return client.smembers(key)
+    if kind == "stream":
+        return client.xrange(key)
+    return client.get(key)

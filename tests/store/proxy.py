@@ -1,0 +1,86 @@
+"""A small proxy between client and server that can lose replies and connections."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from tests.servers import Server
+
+
+class Proxy:
+    """Forwards to a server. After `lose_replies(n)` the server carries out the next n requests that contain the sign,
+    and each of their connections is cut before the answer comes back."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._listener: asyncio.Server | None = None
+        self._to_lose = 0
+        self._sign = b""
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: Replies that were lost so far.
+        self.lost = 0
+
+    @property
+    def url(self) -> str:
+        assert self._listener is not None
+        return f"redis://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
+
+    def lose_replies(self, count: int, sign: bytes = b"EVAL") -> None:
+        self._to_lose, self._sign = count, sign
+
+    def cut(self) -> None:
+        """Cuts every connection."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def __aenter__(self) -> Self:
+        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._listener.wait_closed()
+        await asyncio.sleep(0)  # aborted transports close their sockets in the next turn of the loop
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._forward(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_unix_connection(str(self._server.socket_path))
+        is_doomed = False
+
+        async def requests() -> None:
+            nonlocal is_doomed
+            while data := await reader.read(2**16):
+                if self._to_lose > 0 and self._sign in data:
+                    self._to_lose -= 1
+                    is_doomed = True
+                server_writer.write(data)
+                await server_writer.drain()
+
+        async def replies() -> None:
+            while data := await server_reader.read(2**16):
+                if is_doomed:
+                    self.lost += 1
+                    return
+                writer.write(data)
+                await writer.drain()
+
+        pumps = [asyncio.create_task(requests()), asyncio.create_task(replies())]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            writer.transport.abort()
+            server_writer.transport.abort()
+            await asyncio.gather(*pumps, return_exceptions=True)

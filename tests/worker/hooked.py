@@ -1,0 +1,166 @@
+"""Starts `rota` with one hook applied to the supervisor first: `python -m tests.worker.hooked <hook> worker …`.
+
+A hook changes what a worker is made of from outside, so that a test can choose the instant at which it dies, or need
+not wait half a minute. Nothing of this is in the product.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rota.cli.main import main
+from rota.store.gateway import Call, Gateway
+from rota.store.store import Claimed
+from rota.worker import heartbeat, tower
+from rota.worker.tower import Tower
+
+#: Verbs that report the end of an attempt.
+REPORTS: Final = ("complete", "fail", "snooze", "return", "give_up", "reap")
+
+
+def die() -> None:
+    """As by the kernel's hand."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def impatient() -> None:
+    """Gives the siblings of a handler that does not stop two seconds instead of thirty, and itself one."""
+    tower.STOP_PATIENCE_S = 1.0
+    tower.RETIRE_BOUND_S = 2.0
+
+
+def before_claim() -> None:
+    """Dies when it has decided to claim, and has not."""
+    _around_calls(lambda calls: "claim" in calls, None)
+
+
+def after_claim() -> None:
+    """Dies when the server has leased jobs to it, and it has not looked at the answer."""
+    _around_calls(
+        None, lambda calls, answers: any(len(a) > 2 for c, a in zip(calls, answers, strict=True) if c == "claim")
+    )
+
+
+def after_dispatch() -> None:
+    """Dies when the runner has been given a job."""
+    take = Tower.take
+
+    def taken(self: Tower, job: Claimed) -> None:
+        take(self, job)
+        asyncio.get_running_loop().call_later(0.05, die)
+
+    Tower.take = taken
+
+
+def after_handler() -> None:
+    """Dies when the runner has said how the handler ended."""
+    hear = Tower.hear
+
+    def heard(self: Tower, runner: Any, message: list[Any]) -> None:
+        if message[0] == "done":
+            die()
+        hear(self, runner, message)
+
+    Tower.hear = heard
+
+
+def before_report() -> None:
+    """Dies when it is about to send a report."""
+    _around_calls(lambda calls: bool(set(calls) & set(REPORTS)), None)
+
+
+def after_report() -> None:
+    """Dies when the server has stored a report, and it has not looked at the answer."""
+    _around_calls(None, lambda calls, answers: bool(set(calls) & set(REPORTS)))
+
+
+def silent() -> None:
+    """Sends no heartbeats."""
+    heartbeat.HEARTBEAT_S = 60.0
+
+
+def stopped_while_claiming() -> None:
+    """Is told to stop while the answer to a claim that brings jobs is on its way."""
+    run_many = Gateway.run_many
+
+    async def slow(self: Gateway, calls: Sequence[Call]) -> list[Any]:
+        answers = await run_many(self, calls)
+        if any(call.script == "claim" and len(answer) > 2 for call, answer in zip(calls, answers, strict=True)):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.3)
+        return answers
+
+    Gateway.run_many = slow
+
+
+def slow_to_store_lines() -> None:
+    """Hears only after a while that log lines were stored."""
+    run_many = Gateway.run_many
+
+    async def slow(self: Gateway, calls: Sequence[Call]) -> list[Any]:
+        answers = await run_many(self, calls)
+        if any(call.script == "log" for call in calls):
+            await asyncio.sleep(0.2)
+        return answers
+
+    Gateway.run_many = slow
+
+
+def forgetful() -> None:
+    """Never hears the answer to its first claim that brings jobs, and forgets that it asked."""
+    run_many = Gateway.run_many
+    is_done = False
+
+    async def deaf(self: Gateway, calls: Sequence[Call]) -> list[Any]:
+        nonlocal is_done
+        answers = await run_many(self, calls)
+        for place, call in enumerate(calls):
+            if not is_done and call.script == "claim" and len(answers[place]) > 2:
+                is_done = True
+                answers[place] = [b"0", b""]
+        return answers
+
+    Gateway.run_many = deaf
+
+
+def _may() -> bool:
+    """What a worker does before it is announced is not what the test is about."""
+    return Path(os.environ["ROTA_TEST_FOLDER"], "allowed-death").exists()
+
+
+def _around_calls(
+    before: Callable[[list[str]], bool] | None, after: Callable[[list[str], list[Any]], bool] | None
+) -> None:
+    run_many = Gateway.run_many
+
+    async def watched(self: Gateway, calls: Sequence[Call]) -> list[Any]:
+        names = [call.script for call in calls]
+        if before is not None and before(names) and _may():
+            die()
+        answers = await run_many(self, calls)
+        if after is not None and after(names, answers) and _may():
+            die()
+        return answers
+
+    Gateway.run_many = watched
+
+
+HOOKS: Final[dict[str, Callable[[], None]]] = {
+    hook.__name__: hook
+    for hook in (
+        impatient, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
+        stopped_while_claiming, slow_to_store_lines, forgetful,
+    )
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    HOOKS[sys.argv.pop(1)]()
+    sys.argv[0] = "rota"
+    main()

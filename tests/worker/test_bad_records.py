@@ -1,0 +1,85 @@
+"""Jobs that nobody can run: kept as dead letters, never dropped, never a crash, never a loop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota import Rota
+from tests.eventually import eventually
+from tests.worker.crew import Crew, failure
+
+#: What somebody might find, or put, in place of a job's record.
+GARBAGE: Final = [
+    b"",
+    b"garbage",
+    b"\xff\xfe\x00",
+    b"=a 1\n{not json\nadd\n[1,2]",
+    b'=a 1\n{"timeout_ms":"soon"}\nadd\n[1,2]',
+    b'=a 1\n{"retry":{"attempts":0}}\nadd\n[1,2]',
+    b"=a soon\n\nadd\n[1,2]",
+    b"=a 1\n\n\xff\xff\n[1,2]",
+    b"=a 1\n\nadd\n[1,2",
+    b"=a 1\n\nadd\n7",
+    b"=a 1\n\nadd\n[1]",
+    b'=a 1\n\nadd\n["one",2]',
+    b'=a 1\n\nadd\n{"*":5}',
+    b"=a 1\n\nadd\n" + b"[" * 5000,
+]
+
+
+async def test_a_task_that_nobody_declares_is_a_dead_letter_that_says_so(shared: Crew) -> None:
+    """S3-16: reported, with the names that do exist."""
+    other = Rota(shared.server.url, namespace=shared.namespace)
+
+    @other.task(name="unheard_of")
+    async def unheard_of() -> None: ...
+
+    job = await unheard_of.enqueue()
+
+    error = await failure(job)
+
+    assert (error.kind, error.type) == ("permanent", "UnknownTask")
+    assert (await job.refresh()).counts.attempt == 1
+    await other.close()
+
+
+async def test_a_record_that_cannot_be_read_is_a_dead_letter_and_the_worker_lives(crew: Crew) -> None:
+    """S3-16: invalid entries are reported; the queue goes on behind them."""
+    await crew.rota.queue().pause()
+    worker = await crew.start()
+    jobs = [await crew.program.add.enqueue(1, 2) for _ in GARBAGE]
+    following = await crew.program.add.enqueue(3, 4)
+    with crew.redis() as client:
+        for job, garbage in zip(jobs, GARBAGE, strict=True):
+            client.hset(crew.key("jobs"), job.run or "", garbage)
+
+    await crew.rota.queue().resume()
+
+    assert await following.result(10) == 7
+    await eventually(lambda: _failed(crew, len(GARBAGE)))
+    page = await crew.rota.dead.list()
+    assert {record.ref.run for record in page.jobs} == {job.run for job in jobs}
+    assert {record.error.kind for record in page.jobs if record.error} == {"permanent"}
+    assert {record.counts.attempt for record in page.jobs} == {1}
+    assert worker.is_alive
+
+
+async def _failed(crew: Crew, count: int) -> bool:
+    return (await crew.rota.queue().counts())["failed"] == count
+
+
+async def test_arguments_that_no_longer_fit_fail_for_good(crew: Crew) -> None:
+    """An older program enqueued it: trying again will not help."""
+    other = Rota(crew.server.url, namespace=crew.namespace)
+
+    @other.task(name="add")
+    async def add(a: str) -> None: ...
+
+    job = await add.enqueue("x")
+    await crew.start()
+
+    error = await failure(job)
+
+    assert error.type == "InvalidArguments"
+    assert (await job.refresh()).counts.attempt == 1
+    await other.close()

@@ -1,0 +1,252 @@
+"""Parts of the worker that can be looked at alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota.core.job import Counts
+from rota.errors import InvalidOption
+from rota.store.store import Claimed
+from rota.worker import pool as pool_module
+from rota.worker.config import WorkerConfig, parse_queues
+from rota.worker.executor import HandlerStopped, StoppableCall
+from rota.worker.flights import Flight, Flights
+from rota.worker.pool import Pool, RunnerProcess
+from rota.worker.processes import cpu_seconds, descendants, kill_tree, rss_bytes
+from rota.worker.wire import Mouth, frame, read_frame
+from tests.eventually import eventually, eventually_sync
+
+
+def ignore(_runner: RunnerProcess, _message: list[Any]) -> None:
+    """What a runner says is of no interest."""
+
+
+def flight(run: str = "r1", claim: str = "1.a", queue: str = "q") -> Flight:
+    """A job that this worker has claimed."""
+    return Flight(Claimed(queue, run, claim, Counts(attempt=1), b""), None)
+
+
+# --- flights -----------------------------------------------------------------------------------------------------
+
+
+def test_a_flight_has_a_slot_until_it_lands_and_a_lease_until_the_store_knows() -> None:
+    flights, one = Flights(), flight()
+    flights.add(one)
+    assert (flights.busy, flights.held()) == (1, {"q": [("r1", "1.a")]})
+
+    flights.land(one)
+    flights.land(one)
+    assert (flights.busy, flights.held()) == (0, {"q": [("r1", "1.a")]})
+
+    flights.settle(one.key)
+    assert (flights.busy, flights.held()) == (0, {})
+
+
+def test_two_claims_of_one_run_are_two_flights() -> None:
+    """S4-36: the older one is known, is not beaten for, and takes nothing with it when it goes."""
+    flights, older, newer = Flights(), flight(claim="1.a"), flight(claim="2.b")
+    assert flights.add(older) is None
+    assert flights.add(newer) is older
+    assert (flights.busy, flights.held()) == (2, {"q": [("r1", "2.b")]})
+
+    flights.settle(older.key)
+    assert (flights.busy, flights.held()) == (1, {"q": [("r1", "2.b")]})
+
+    flights.settle(newer.key)
+    assert (flights.busy, flights.held()) == (0, {})
+
+
+def test_the_calendar_forgets_flights_that_have_ended() -> None:
+    """One long job first, and a million short ones behind it, must not fill the memory."""
+    flights, long = Flights(), flight("long")
+    flights.add(long)
+    flights.remind(1.0, long, "timeout")
+    for number in range(20_000):
+        short = flight(f"run{number}")
+        flights.add(short)
+        flights.remind(300.0 + number, short, "timeout")
+        flights.settle(short.key)
+
+    assert len(flights._calendar) < 5_000
+    assert flights.due(1.0) == [(long, "timeout")]
+
+
+# --- a call in a thread ------------------------------------------------------------------------------------------
+
+
+def _call(function: Any) -> StoppableCall:
+    return StoppableCall(contextvars.copy_context(), function)
+
+
+def test_a_call_that_is_stopped_before_it_has_begun_never_begins() -> None:
+    begun: list[int] = []
+    call = _call(lambda: begun.append(1))
+    call.interrupt()
+
+    with pytest.raises(HandlerStopped):
+        call()
+
+    assert begun == []
+
+
+def test_a_stop_hits_the_call_and_never_what_its_thread_does_next() -> None:
+    """Whatever the instant: the thread belongs to a pool, and the next call in it is somebody else's."""
+    with ThreadPoolExecutor(1) as threads:
+        for _ in range(300):
+            begun = threading.Event()
+
+            def work(begun: threading.Event = begun) -> int:
+                begun.set()
+                return sum(range(2_000))
+
+            call = _call(work)
+            future = threads.submit(call)
+            begun.wait(5)
+            call.interrupt()
+            assert isinstance(future.exception(5), HandlerStopped | None)
+            assert threads.submit(sum, range(100)).result(5) == 4950
+
+
+# --- the wire ----------------------------------------------------------------------------------------------------
+
+
+async def test_frames_come_through_whole_and_nonsense_is_the_end() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(frame([["log", "x" * 100_000], ["lag", 5]]) + b"\x00\x00\x00\x04nope")
+
+    assert await read_frame(reader) == [["log", "x" * 100_000], ["lag", 5]]
+    assert await read_frame(reader) is None
+
+
+def test_threads_that_speak_at_once_do_not_mix_their_words(tmp_path: Path) -> None:
+    file = os.open(tmp_path / "pipe", os.O_RDWR | os.O_CREAT)
+    mouth = Mouth(file)
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(200):
+            threads.submit(mouth.say, ["log", number, "x" * 5_000])
+    data = (tmp_path / "pipe").read_bytes()
+    os.close(file)
+
+    async def read() -> list[int]:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        reader.feed_eof()
+        said: list[int] = []
+        while (messages := await read_frame(reader)) is not None:
+            said += [message[1] for message in messages]
+        return said
+
+    assert sorted(asyncio.run(read())) == list(range(200))
+
+
+# --- processes ---------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_of_processes_is_killed_while_it_grows() -> None:
+    """A shell that starts one child after another: none escapes because it was born at the wrong moment."""
+    script = "while :; do sleep 300 & sleep 0.001; done"
+    shell = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    try:
+        eventually_sync(lambda: len(descendants(shell.pid)) >= 20)
+        before = descendants(shell.pid)
+        assert cpu_seconds(os.getpid()) > 0
+        assert rss_bytes(shell.pid) > 0
+    finally:
+        kill_tree(shell.pid)
+        shell.wait(5)
+
+    assert len(before) >= 20
+    eventually_sync(lambda: not _group_exists(shell.pid))
+
+
+def _group_exists(group: int) -> bool:
+    """False once the last process of it is dead and buried."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_process_that_is_still_starting_is_never_left_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the supervisor killed in between, nobody would ever let it go on, or end it."""
+    stopped: list[int] = []
+    monkeypatch.setattr(pool_module, "kill_tree", stopped.append)
+    dead: list[RunnerProcess] = []
+    pool = Pool(
+        "no.such.app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=ignore,
+        on_death=dead.append,
+    )  # fmt: skip
+
+    runner = pool.runner_for("process")
+    await eventually(lambda: runner.pid > 0)
+    runner.kill()
+
+    await eventually(lambda: dead == [runner])
+    assert stopped == []
+    await pool.close()
+
+
+async def test_a_process_that_cannot_be_started_is_told_and_its_jobs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No memory, no more processes: what was to run there must not wait for ever."""
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    monkeypatch.setattr(pool_module, "RESTART_PAUSE_S", 0.01)
+    dead: list[RunnerProcess] = []
+    pool = Pool(
+        "app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=ignore,
+        on_death=dead.append,
+    )  # fmt: skip
+
+    runner = pool.runner_for("process")
+    runner.flights[flight().key] = flight()
+
+    await eventually(lambda: dead == [runner])
+    assert "no process could be started" in runner.broken
+    assert pool.runners == []
+    await pool.close()
+
+
+# --- configuration -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "queues", "weights"),
+    [("a", ("a",), ()), ("a,b", ("a", "b"), ()), ("a=3, b=1", ("a", "b"), (3, 1))],
+)
+def test_queues_are_given_in_order_or_by_weight(text: str, queues: tuple[str, ...], weights: tuple[int, ...]) -> None:
+    assert parse_queues(text) == (queues, weights)
+
+
+@pytest.mark.parametrize("text", ["", "a,,b", "a=0", "a=x", "a=3,b", "a b"])
+def test_queues_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(InvalidOption):
+        parse_queues(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"queues": ()},
+        {"queues": ("a", "a")},
+        {"weights": (1, 2)},
+        {"concurrency": 0},
+        {"concurrency": 10_001},
+        {"processes": 0},
+        {"grace": -1},
+        {"max_jobs": 0},
+        {"max_rss_mb": 0},
+    ],
+)
+def test_a_configuration_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption):
+        WorkerConfig(app="a:b", **wrong)

@@ -347,14 +347,14 @@ def _choose(data: Chance, options: Sequence[T]) -> T:
 @pytest.fixture
 def new_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], StoreMachine]]:
     """Makes machines that share their connections; their clock stands still until they move it."""
-    plain = scripts._include
+    plain = scripts._text_of
 
-    def with_frozen_clock(name: str, clock: str) -> str:
+    def with_frozen_clock(name: str, clock: str = "") -> str:
         if name == "now_ms" and clock == FROZEN:
             return f'local function now_ms()\n  return tonumber(redis.call("GET", "{FROZEN}"))\nend\n'
         return plain(name, clock)
 
-    monkeypatch.setattr(scripts, "_include", with_frozen_clock)
+    monkeypatch.setattr(scripts, "_text_of", with_frozen_clock)
     loop = asyncio.new_event_loop()
     driver = Driver(server, "p")
     gateway = Repeating(driver.gateway.address, clock=FROZEN)

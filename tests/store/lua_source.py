@@ -15,7 +15,8 @@ from typing import Final
 LUA: Final = Path(__file__).parents[2] / "src" / "rota" / "store" / "lua"
 
 _FIRST: Final = re.compile(r"-- (\w+): (?:(\S.*) -> (\S.*)|no change of state)")
-_KEY: Final = re.compile(r"-- KEYS\[(\d+)\] (\w+) +(\w+)  +(\S.*)")
+_KEY: Final = re.compile(r"-- KEYS (\w+) +(\w+)  +(\S.*)")
+_INCLUDED_KEYS: Final = re.compile(r"^-- keys: (\w+(?:, \w+)*)$", re.MULTILINE)
 _ARG: Final = re.compile(r"-- ARGV\[(\d+)\] (\w+)(?:  +(\S.*))?")
 _REST: Final = re.compile(r"-- ARGV\[(\d+)…\] (\S.*)")
 _FLAGS: Final = re.compile(r"-- flags: (\S.*)")
@@ -88,13 +89,14 @@ class Script:
     @property
     def prose(self) -> list[str]:
         """What the header says in words, before it comes to flags, keys and arguments."""
-        contract = re.compile(r"-- (flags:|KEYS\[|ARGV\[|Returns)")
+        contract = re.compile(r"-- (flags:|KEYS |ARGV\[|Returns)")
         end = next((at for at, line in enumerate(self.header) if contract.match(line)), len(self.header))
         return [line for line in self.header[1:end] if line.strip("- ")]
 
     @property
     def keys(self) -> list[Declared]:
-        return [Declared(int(m[1]), m[2], m[3], m[4]) for m in map(_KEY.fullmatch, self.header) if m]
+        """The keys that the body touches."""
+        return [Declared(0, m[1], m[2], m[3]) for m in map(_KEY.fullmatch, self.header) if m]
 
     @property
     def args(self) -> list[Declared]:
@@ -110,10 +112,20 @@ class Script:
         return [flag for m in map(_FLAGS.fullmatch, self.header) if m for flag in m[1].split(",")]
 
     @property
+    def own_includes(self) -> list[Include]:
+        """What the script itself asks for."""
+        return _named(self.text)
+
+    @property
     def includes(self) -> list[Include]:
         """What the loader puts before the body, in that order."""
-        paths = [LUA / "include" / f"{name}.lua" for name in INCLUDE.findall(self.text)]
-        return [Include(path, path.read_text()) for path in paths]
+        return _with_needed(self.own_includes)
+
+    @property
+    def all_keys(self) -> list[str]:
+        """The keys that the call brings: its own, then those of the includes."""
+        names = [key.name for key in self.keys]
+        return list(dict.fromkeys(names + [key for include in self.includes for key in include.keys]))
 
 
 @dataclass(frozen=True)
@@ -128,9 +140,32 @@ class Include:
         return self.path.stem
 
     @property
+    def keys(self) -> list[str]:
+        """The keys that its functions touch."""
+        declared = _INCLUDED_KEYS.search(self.text)
+        return declared[1].split(", ") if declared else []
+
+    @property
+    def own_includes(self) -> list[Include]:
+        """The includes that its functions need."""
+        return _named(self.text)
+
+    @property
     def defines(self) -> set[str]:
         """The names that a script gets from it."""
         return set(re.findall(r"^local (?:function )?(\w+)", self.text, re.MULTILINE))
+
+
+def _named(text: str) -> list[Include]:
+    paths = [LUA / "include" / f"{name}.lua" for name in INCLUDE.findall(text)]
+    return [Include(path, path.read_text()) for path in paths]
+
+
+def _with_needed(includes: list[Include]) -> list[Include]:
+    found: list[Include] = []
+    for include in includes:
+        found += [needed for needed in [*_with_needed(include.own_includes), include] if needed not in found]
+    return found
 
 
 def all_scripts() -> list[Script]:

@@ -12,7 +12,6 @@ from rota.store import scripts
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS
 from tests.servers import Server
 from tests.store.lua_source import (
-    INCLUDE,
     Include,
     Script,
     all_includes,
@@ -66,15 +65,14 @@ def test_every_transition_is_a_script_or_a_function_that_scripts_share(verb: str
 
 
 @each_script
-def test_a_header_numbers_its_keys_and_arguments_from_one_without_gaps(script: Script) -> None:
-    mentioned = {kind: sum(line.startswith(f"-- {kind}[") for line in script.header) for kind in ("KEYS", "ARGV")}
+def test_a_header_declares_each_key_and_numbers_its_arguments_from_one(script: Script) -> None:
+    mentioned = {kind: sum(line.startswith(f"-- {kind}") for line in script.header) for kind in ("KEYS ", "ARGV[")}
     keys, args = script.keys, [*script.args, *script.rest]
 
-    assert mentioned == {"KEYS": len(keys), "ARGV": len(args)}, "a line is not `KEYS[n] name  type  meaning`, or so"
-    assert [key.index for key in keys] == list(range(1, len(keys) + 1))
+    assert mentioned == {"KEYS ": len(keys), "ARGV[": len(args)}, "a line is not `KEYS name  type  meaning`, or so"
     assert [arg.index for arg in args] == list(range(1, len(args) + 1))
-    names = [declared.name for declared in [*keys, *script.args]]
-    assert len(names) == len(set(names))
+    names = [*script.all_keys, *(arg.name for arg in script.args)]
+    assert len(names) == len(set(names)), "an argument has the name of a key"
 
 
 @each_script
@@ -91,32 +89,46 @@ def test_every_declared_key_is_in_the_table_of_keys_with_that_type(script: Scrip
     assert not wrong
 
 
-@each_script
-def test_every_declared_name_is_used(script: Script) -> None:
-    used = names_in(script.body).union(*(names_in(include.text) for include in script.includes))
-    unused = [declared.name for declared in [*script.keys, *script.args] if declared.name not in used]
+@each_include
+def test_every_key_of_an_include_is_in_the_table_of_keys(include: Include) -> None:
+    assert set(include.keys) <= {*GLOBAL_KEYS, *QUEUE_KEYS}
 
-    assert not unused
+
+@each_script
+def test_a_header_declares_just_the_keys_that_the_body_touches(script: Script) -> None:
+    used = names_in(script.body)
+    of_includes = {name for include in script.includes for name in names_in(include.text)}
+
+    assert not [key.name for key in script.keys if key.name not in used]
+    assert not [arg.name for arg in script.args if arg.name not in used | of_includes]
+
+
+@each_include
+def test_an_include_declares_just_the_keys_that_it_touches(include: Include) -> None:
+    assert not [key for key in include.keys if key not in names_in(include.text)]
 
 
 @each_script
 def test_every_name_that_is_used_is_defined_before(script: Script) -> None:
-    bound = [declared.name for declared in [*script.keys, *script.args]]
+    bound = [*script.all_keys, *(argument.name for argument in script.args)]
     text = "\n".join([*(include.text for include in script.includes), script.body])
 
     assert not undefined_names(text, bound), "neither declared in the header nor defined by an include above"
 
 
-@each_script
-def test_every_include_of_a_script_is_used(script: Script) -> None:
-    texts = {"": script.body, **{include.name: include.text for include in script.includes}}
-    unused = [
+@each_file
+def test_every_file_includes_just_what_it_uses_itself(file: Script | Include) -> None:
+    text = file.body if isinstance(file, Script) else file.text
+    unused = [include.name for include in file.own_includes if not include.defines & names_in(text)]
+    asked = {include.name for include in file.own_includes}
+    borrowed = {
         include.name
-        for include in script.includes
-        if not any(include.defines & names_in(text) for name, text in texts.items() if name != include.name)
-    ]
+        for include in INCLUDES
+        if include.name != file.path.stem and include.defines & undefined_names(text, [])
+    }
 
     assert not unused
+    assert not borrowed - asked
 
 
 @each_include
@@ -125,21 +137,20 @@ def test_every_include_is_used_by_a_script(include: Include) -> None:
 
 
 @each_include
-def test_an_include_opens_with_its_purpose_and_leaves_including_to_scripts(include: Include) -> None:
+def test_an_include_opens_with_its_purpose(include: Include) -> None:
     assert re.match(r"-- [A-Z].+", include.text)
-    assert not INCLUDE.search(include.text)
 
 
-@each_script
-def test_no_include_is_named_twice(script: Script) -> None:
-    assert len(script.includes) == len(set(script.includes))
+@each_file
+def test_no_include_is_named_twice(file: Script | Include) -> None:
+    assert len(file.own_includes) == len(set(file.own_includes))
 
 
 def test_the_loader_reads_the_headers_as_they_are_meant() -> None:
     assert scripts.names() == [script.name for script in SCRIPTS]
     for script in SCRIPTS:
         loaded = scripts.script(script.name)
-        assert loaded.keys == tuple(key.name for key in script.keys)
+        assert loaded.keys == tuple(script.all_keys)
         assert loaded.arguments == tuple(argument.name for argument in script.args)
 
 
@@ -152,7 +163,7 @@ def test_a_script_compiles_on_each_server(script: Script, server: Server) -> Non
 
 @each_script
 def test_a_body_uses_the_names_that_the_header_binds(script: Script) -> None:
-    bound = {"KEYS": len(script.keys), "ARGV": len(script.args)}
+    bound = {"KEYS": len(script.all_keys), "ARGV": len(script.args)}
     literal = re.findall(r"\b(KEYS|ARGV)\s*\[\s*(\d+)\s*\]", without_comments(script.body))
 
     assert not [f"{kind}[{index}]" for kind, index in literal if int(index) <= bound[kind]]

@@ -4,8 +4,8 @@
 -- when sent again.
 --
 -- flags: allow-oom
--- KEYS[1] workers  hash  worker -> what it says of itself
--- KEYS[2] seen     zset  worker -> last sign of life, ms
+-- KEYS workers  hash  worker -> what it says of itself
+-- KEYS seen     zset  worker -> last sign of life, ms
 -- ARGV[1] worker
 -- ARGV[2] info     JSON
 --

@@ -5,32 +5,13 @@
 -- again with the same call number, it returns the same runs, as far as this claim still owns them.
 --
 -- flags: allow-oom
--- KEYS[1] meta        hash    counter `fence`, is_paused, tick
--- KEYS[2] jobs        hash    run -> record
--- KEYS[3] runs        hash    run -> what happened to it
--- KEYS[4] ids         hash    chosen id -> newest run
--- KEYS[5] named       hash    run -> chosen id
--- KEYS[6] pending     zset    run -> place
--- KEYS[7] scheduled   zset    run -> due score
--- KEYS[8] blocked     zset    run -> place
--- KEYS[9] processing  zset    run -> lease deadline, ms
--- KEYS[10] stopping   zset    run whose handler has yet to stop -> lease
--- KEYS[11] expiring   zset    run -> time it must have started by, ms
--- KEYS[12] failed     zset    run -> time it ended, ms
--- KEYS[13] cancelled  zset    run -> time it ended, ms
--- KEYS[14] results    hash    run -> result
--- KEYS[15] errors     hash    run -> last error
--- KEYS[16] history    hash    run -> lines of JSON
--- KEYS[17] progress   hash    run -> progress
--- KEYS[18] logs       hash    run -> sizes of its log
--- KEYS[19] log        prefix  of one list per run, `log:<run>`
--- KEYS[20] waiters    hash    run -> waiting clients
--- KEYS[21] rules      set     retention lists in use
--- KEYS[22] kept       prefix  of one list per retention rule, `kept:<state>:<rule>`
--- KEYS[23] idle       zset    waiting workers
--- KEYS[24] beats      hash    worker -> last heartbeat, ms
--- KEYS[25] calls      hash    outcome of this worker's latest call
--- KEYS[26] events     stream  one entry per transition
+-- KEYS meta        hash  counter `fence`, is_paused, tick
+-- KEYS jobs        hash  run -> record
+-- KEYS runs        hash  run -> what happened to it
+-- KEYS pending     zset  run -> place
+-- KEYS processing  zset  run -> lease deadline, ms
+-- KEYS expiring    zset  run -> time it must have started by, ms
+-- KEYS idle        zset  waiting workers
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] call        number of this call
@@ -45,19 +26,11 @@
 
 -- @include now_ms
 -- @include text_of
--- @include place
 -- @include replay
 -- @include wake
 -- @include emit
--- @include note
 -- @include record
--- @include policy
--- @include forget
--- @include retain
--- @include finish
 -- @include tick
--- @include stall
--- @include release
 -- @include housekeeping
 
 local now = now_ms()

@@ -4,24 +4,10 @@
 -- again with the same claim, it says "already".
 --
 -- flags: allow-oom
--- KEYS[1] meta        hash    totals
--- KEYS[2] jobs        hash    run -> record
--- KEYS[3] runs        hash    run -> what happened to it
--- KEYS[4] ids         hash    chosen id -> newest run
--- KEYS[5] named       hash    run -> chosen id
--- KEYS[6] processing  zset    run -> lease deadline, ms
--- KEYS[7] stopping    zset    run whose handler has yet to stop -> lease
--- KEYS[8] results     hash    run -> result
--- KEYS[9] errors      hash    run -> last error
--- KEYS[10] history    hash    run -> lines of JSON
--- KEYS[11] progress   hash    run -> progress
--- KEYS[12] logs       hash    run -> sizes of its log
--- KEYS[13] log        prefix  of one list per run, `log:<run>`
--- KEYS[14] waiters    hash    run -> waiting clients
--- KEYS[15] rules      set     retention lists in use
--- KEYS[16] kept       prefix  of one list per retention rule, `kept:<state>:<rule>`
--- KEYS[17] events     stream  one entry per transition
--- KEYS[18] completed  zset    run -> time it ended, ms
+-- KEYS runs        hash  run -> what happened to it
+-- KEYS processing  zset  run -> lease deadline, ms
+-- KEYS results     hash  run -> result
+-- KEYS completed   zset  run -> time it ended, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3…] four for each run: run, claim, retention rule, encoded result ("" for null)
@@ -30,12 +16,8 @@
 
 -- @include now_ms
 -- @include text_of
--- @include emit
 -- @include record
--- @include release
 -- @include refusal
--- @include forget
--- @include retain
 -- @include finish
 
 local now = now_ms()

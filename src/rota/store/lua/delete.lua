@@ -5,29 +5,18 @@
 -- token, it says what the first one did.
 --
 -- flags: allow-oom
--- KEYS[1] meta        hash    totals
--- KEYS[2] jobs        hash    run -> record
--- KEYS[3] runs        hash    run -> what happened to it
--- KEYS[4] ids         hash    chosen id -> newest run
--- KEYS[5] named       hash    run -> chosen id
--- KEYS[6] pending     zset    run -> place
--- KEYS[7] scheduled   zset    run -> due score
--- KEYS[8] blocked     zset    run -> place
--- KEYS[9] processing  zset    run -> lease deadline, ms
--- KEYS[10] stopping   zset    run whose handler has yet to stop -> lease
--- KEYS[11] expiring   zset    run -> time it must have started by, ms
--- KEYS[12] cancelled  zset    run -> time it ended, ms
--- KEYS[13] results    hash    run -> result
--- KEYS[14] errors     hash    run -> last error
--- KEYS[15] history    hash    run -> lines of JSON
--- KEYS[16] progress   hash    run -> progress
--- KEYS[17] logs       hash    run -> sizes of its log
--- KEYS[18] log        prefix  of one list per run, `log:<run>`
--- KEYS[19] waiters    hash    run -> waiting clients
--- KEYS[20] events     stream  one entry per transition
--- KEYS[21] completed  zset    run -> time it ended, ms
--- KEYS[22] failed     zset    run -> time it ended, ms
--- KEYS[23] call       string  outcome of this call
+-- KEYS meta        hash  totals
+-- KEYS runs        hash  run -> what happened to it
+-- KEYS pending     zset  run -> place
+-- KEYS scheduled   zset  run -> due score
+-- KEYS blocked     zset  run -> place
+-- KEYS processing  zset  run -> lease deadline, ms
+-- KEYS stopping    zset  run whose handler has yet to stop -> lease
+-- KEYS expiring    zset  run -> time it must have started by, ms
+-- KEYS cancelled   zset  run -> time it ended, ms
+-- KEYS waiters     hash  run -> waiting clients
+-- KEYS completed   zset  run -> time it ended, ms
+-- KEYS failed      zset  run -> time it ended, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] id

@@ -4,18 +4,15 @@
 -- run is refused and that run named; the others of the batch are made all the same. Sent again with the same call
 -- number, it makes nothing and says what the first one did.
 --
--- KEYS[1] meta       hash    counter `run`
--- KEYS[2] jobs       hash    run -> record
--- KEYS[3] runs       hash    run -> what happened to it
--- KEYS[4] ids        hash    chosen id -> newest run
--- KEYS[5] named      hash    run -> chosen id
--- KEYS[6] pending    zset    run -> place
--- KEYS[7] scheduled  zset    run -> due score
--- KEYS[8] expiring   zset    run -> time it must have started by, ms
--- KEYS[9] stopping   zset    run whose handler has yet to stop -> lease
--- KEYS[10] calls     hash    outcome of this caller's latest call
--- KEYS[11] idle      zset    waiting workers
--- KEYS[12] events    stream  one entry per transition
+-- KEYS meta       hash  counter `run`
+-- KEYS jobs       hash  run -> record
+-- KEYS runs       hash  run -> what happened to it
+-- KEYS ids        hash  chosen id -> newest run
+-- KEYS named      hash  run -> chosen id
+-- KEYS pending    zset  run -> place
+-- KEYS scheduled  zset  run -> due score
+-- KEYS expiring   zset  run -> time it must have started by, ms
+-- KEYS stopping   zset  run whose handler has yet to stop -> lease
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] call       number of this call

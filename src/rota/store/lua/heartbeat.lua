@@ -3,11 +3,10 @@
 -- Extends the leases that a worker still holds, and tells it which it has lost. Harmless when sent again.
 --
 -- flags: allow-oom
--- KEYS[1] meta        hash    tick
--- KEYS[2] runs        hash    run -> what happened to it
--- KEYS[3] processing  zset    run -> lease deadline, ms
--- KEYS[4] stopping    zset    run whose handler has yet to stop -> lease
--- KEYS[5] beats       hash    worker -> last heartbeat, ms
+-- KEYS runs        hash  run -> what happened to it
+-- KEYS processing  zset  run -> lease deadline, ms
+-- KEYS stopping    zset  run whose handler has yet to stop -> lease
+-- KEYS beats       hash  worker -> last heartbeat, ms
 -- ARGV[1] worker
 -- ARGV[2] lease_ms
 -- ARGV[3…] two for each run: run, claim

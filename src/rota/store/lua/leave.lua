@@ -4,9 +4,9 @@
 -- Harmless when sent again.
 --
 -- flags: allow-oom
--- KEYS[1] pending  zset    run -> place
--- KEYS[2] idle     zset    waiting workers
--- KEYS[3] beats    hash    worker -> last heartbeat, ms
+-- KEYS pending  zset  run -> place
+-- KEYS idle     zset  waiting workers
+-- KEYS beats    hash  worker -> last heartbeat, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox    prefix of the channels
 -- ARGV[3] worker

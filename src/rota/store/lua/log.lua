@@ -3,10 +3,9 @@
 -- Adds lines to a run's log, up to 1,000 lines or 256 KiB; what does not fit is counted. Lines are numbered by
 -- attempt and position, so a call sent again adds nothing. Only the attempt that owns the run may write.
 --
--- KEYS[1] runs    hash    run -> what happened to it
--- KEYS[2] logs    hash    run -> last line number, lines, bytes and dropped lines of its log
--- KEYS[3] log     prefix  of one list per run, `log:<run>`
--- KEYS[4] events  stream  one entry per transition
+-- KEYS runs  hash    run -> what happened to it
+-- KEYS logs  hash    run -> last line number, lines, bytes and dropped lines of its log
+-- KEYS log   prefix  of one list per run, `log:<run>`
 -- ARGV[1] run
 -- ARGV[2] claim
 -- ARGV[3] first   number of the first line, within the claim

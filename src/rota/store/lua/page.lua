@@ -4,19 +4,13 @@
 -- bisection among those that share its score, so pages stay right while jobs come and go, in O(log n).
 --
 -- flags: no-writes
--- KEYS[1] jobs        hash  run -> record
--- KEYS[2] runs        hash  run -> what happened to it
--- KEYS[3] pending     zset  run -> place
--- KEYS[4] scheduled   zset  run -> due score
--- KEYS[5] blocked     zset  run -> place
--- KEYS[6] processing  zset  run -> lease deadline, ms
--- KEYS[7] completed   zset  run -> time it ended, ms
--- KEYS[8] failed      zset  run -> time it ended, ms
--- KEYS[9] cancelled   zset  run -> time it ended, ms
--- KEYS[10] results    hash  run -> result
--- KEYS[11] errors     hash  run -> last error
--- KEYS[12] history    hash  run -> lines of JSON
--- KEYS[13] progress   hash  run -> progress
+-- KEYS pending     zset  run -> place
+-- KEYS scheduled   zset  run -> due score
+-- KEYS blocked     zset  run -> place
+-- KEYS processing  zset  run -> lease deadline, ms
+-- KEYS completed   zset  run -> time it ended, ms
+-- KEYS failed      zset  run -> time it ended, ms
+-- KEYS cancelled   zset  run -> time it ended, ms
 -- ARGV[1] state       whose index to page through
 -- ARGV[2] order       "oldest" or "newest" first
 -- ARGV[3] score       of the last entry seen, or ""

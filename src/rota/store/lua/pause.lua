@@ -3,9 +3,7 @@
 -- Stops claims of a queue for everyone, and nothing else; or lets them go on. Harmless when sent again.
 --
 -- flags: allow-oom
--- KEYS[1] meta    hash    is_paused
--- KEYS[2] idle    zset    waiting workers
--- KEYS[3] events  stream  one entry per transition
+-- KEYS meta  hash  is_paused
 -- ARGV[1] queue
 -- ARGV[2] inbox   prefix of the channels
 -- ARGV[3] wanted  "paused" or "open"

@@ -3,9 +3,8 @@
 -- Keeps how far an attempt has come. Only the attempt that owns the run may say so. Harmless when sent again.
 --
 -- flags: allow-oom
--- KEYS[1] runs      hash    run -> what happened to it
--- KEYS[2] progress  hash    run -> started_at, at, done, total and note
--- KEYS[3] events    stream  one entry per transition
+-- KEYS runs      hash  run -> what happened to it
+-- KEYS progress  hash  run -> started_at, at, done, total and note
 -- ARGV[1…] five for each run: run, claim, done, total, note
 --
 -- Returns index and "lost" for each run that was refused

@@ -4,25 +4,12 @@
 -- it says what the first one did.
 --
 -- flags: allow-oom
--- KEYS[1] meta        hash    totals
--- KEYS[2] jobs        hash    run -> record
--- KEYS[3] runs        hash    run -> what happened to it
--- KEYS[4] ids         hash    chosen id -> newest run
--- KEYS[5] named       hash    run -> chosen id
--- KEYS[6] pending     zset    run -> place
--- KEYS[7] scheduled   zset    run -> due score
--- KEYS[8] blocked     zset    run -> place
--- KEYS[9] expiring    zset    run -> time it must have started by, ms
--- KEYS[10] results    hash    run -> result
--- KEYS[11] errors     hash    run -> last error
--- KEYS[12] history    hash    run -> lines of JSON
--- KEYS[13] progress   hash    run -> progress
--- KEYS[14] logs       hash    run -> sizes of its log
--- KEYS[15] log        prefix  of one list per run, `log:<run>`
--- KEYS[16] waiters    hash    run -> waiting clients
--- KEYS[17] events     stream  one entry per transition
--- KEYS[18] stopping   zset    run whose handler has yet to stop -> lease
--- KEYS[19] call       string  outcome of this call
+-- KEYS meta       hash  totals
+-- KEYS pending    zset  run -> place
+-- KEYS scheduled  zset  run -> due score
+-- KEYS blocked    zset  run -> place
+-- KEYS expiring   zset  run -> time it must have started by, ms
+-- KEYS waiters    hash  run -> waiting clients
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] limit       how many at most

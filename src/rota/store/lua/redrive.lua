@@ -3,18 +3,13 @@
 -- Gives dead letters another life: counts start again, attempts go on growing, and each takes a new place. One whose
 -- id has a newer unfinished run is left where it is. Sent again with the same token, it says what the first one did.
 --
--- KEYS[1] meta       hash    totals
--- KEYS[2] jobs       hash    run -> record
--- KEYS[3] runs       hash    run -> what happened to it
--- KEYS[4] ids        hash    chosen id -> newest run
--- KEYS[5] named      hash    run -> chosen id
--- KEYS[6] pending    zset    run -> place
--- KEYS[7] failed     zset    run -> time it ended, ms
--- KEYS[8] history    hash    run -> lines of JSON
--- KEYS[9] idle       zset    waiting workers
--- KEYS[10] events    stream  one entry per transition
--- KEYS[11] call      string  outcome of this call
--- KEYS[12] stopping  zset    run whose handler has yet to stop -> lease
+-- KEYS meta      hash  totals
+-- KEYS runs      hash  run -> what happened to it
+-- KEYS ids       hash  chosen id -> newest run
+-- KEYS named     hash  run -> chosen id
+-- KEYS pending   zset  run -> place
+-- KEYS failed    zset  run -> time it ended, ms
+-- KEYS stopping  zset  run whose handler has yet to stop -> lease
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3…] two for each job: id, run ("" for the newest of the id)

@@ -4,18 +4,9 @@
 -- "already".
 --
 -- flags: allow-oom
--- KEYS[1] runs        hash    run -> what happened to it
--- KEYS[2] pending     zset    run -> place
--- KEYS[3] scheduled   zset    run -> due score
--- KEYS[4] processing  zset    run -> lease deadline, ms
--- KEYS[5] stopping    zset    run whose handler has yet to stop -> lease
--- KEYS[6] history     hash    run -> lines of JSON
--- KEYS[7] progress    hash    run -> progress
--- KEYS[8] idle        zset    waiting workers
--- KEYS[9] events      stream  one entry per transition
--- KEYS[10] jobs       hash    run -> record
--- KEYS[11] ids        hash    chosen id -> newest run
--- KEYS[12] named      hash    run -> chosen id
+-- KEYS runs        hash  run -> what happened to it
+-- KEYS processing  zset  run -> lease deadline, ms
+-- KEYS progress    hash  run -> progress
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3…] three for each run: run, claim, moment of the next attempt
@@ -25,12 +16,10 @@
 -- @include now_ms
 -- @include text_of
 -- @include moment
--- @include place
 -- @include wake
 -- @include emit
 -- @include note
 -- @include record
--- @include release
 -- @include refusal
 -- @include retry
 

@@ -4,10 +4,8 @@
 -- sent again.
 --
 -- flags: allow-oom
--- KEYS[1] jobs     hash    run -> record
--- KEYS[2] runs     hash    run -> what happened to it
--- KEYS[3] ids      hash    chosen id -> newest run
--- KEYS[4] waiters  hash    run -> waiting clients
+-- KEYS runs     hash  run -> what happened to it
+-- KEYS waiters  hash  run -> waiting clients
 -- ARGV[1] id
 -- ARGV[2] run      "" for the newest of the id
 -- ARGV[3] client   whose inbox to tell

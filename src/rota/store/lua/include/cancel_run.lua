@@ -1,4 +1,11 @@
 -- Ends a run as cancelled, once it has left the index that it was in.
+-- keys: runs, cancelled
+-- @include finish
+-- @include note
+-- @include policy
+-- @include record
+-- @include text_of
+
 local function cancel_run(run, r, reason, now)
   r.state, r.ended_at, r.reason = "cancelled", text_of(now), string.gsub(reason, "\n", " ")
   redis.call("HSET", runs, run, write_record(r))

@@ -1,5 +1,7 @@
 -- Everything the store knows of a run, for `core/codec.py` to read: run, record, what happened ("" if nothing yet),
 -- index, score in the index, error, progress, result and history. Nil when there is no such run.
+-- keys: jobs, runs, pending, scheduled, blocked, processing, results, errors, history, progress
+
 local function describe(run, detail)
   local record, line = redis.call("HGET", jobs, run), redis.call("HGET", runs, run)
   if not record then return nil end

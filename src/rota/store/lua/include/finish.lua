@@ -1,5 +1,10 @@
 -- Writes that runs have ended: state index, retention, the clients that wait, totals and event. `by_rule` maps a
 -- retention rule to its runs. Removing them from the index they were in, and their records, are the caller's.
+-- keys: meta, waiters
+-- @include emit
+-- @include retain
+-- @include text_of
+
 local function finish(index, state, by_rule, now)
   local ended, scored, at = {}, {}, text_of(now)
   for _, of_rule in pairs(by_rule) do

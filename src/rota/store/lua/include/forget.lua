@@ -1,6 +1,8 @@
 -- Removes all that is kept of finished or deleted runs, except their entries in the state indexes. Of a run whose
 -- handler has yet to stop, claim and id stay until `release`: no other run may take the id before.
 -- The rarely used hashes are only touched when there are any.
+-- keys: jobs, runs, ids, named, stopping, results, errors, history, progress, logs, log, waiters
+
 local function forget(gone)
   if #gone == 0 then return end
   local stopped = gone

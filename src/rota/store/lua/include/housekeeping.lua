@@ -1,4 +1,13 @@
 -- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
+-- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, beats
+-- @include emit
+-- @include finish
+-- @include place
+-- @include policy
+-- @include record
+-- @include release
+-- @include stall
+-- @include text_of
 
 -- scheduled -> pending, for runs whose time has come.
 local function promote(now, bound)

@@ -1,5 +1,8 @@
 -- What the server must know of a run's options: the stalls it is forgiven, whether it may run only once, and how
 -- long it is kept. A record without options stands for the defaults of core/job.py.
+-- keys: jobs
+-- @include text_of
+
 local function policy(run)
   local record = redis.call("HGET", jobs, run)
   local text = record and string.match(record, "^[^\n]*\n([^\n]*)\n")

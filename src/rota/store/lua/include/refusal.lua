@@ -1,5 +1,8 @@
 -- Why a report about a run is refused. "already": this very claim reported before, and only its answer was lost. A run
 -- that was cancelled or deleted while its handler ran is released here: the report says that the handler has stopped.
+-- @include record
+-- @include release
+
 local function refusal(run, line, claim)
   if not line then return "missing" end
   if is_claim(line, "cancelled", claim) then

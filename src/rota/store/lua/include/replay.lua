@@ -1,5 +1,7 @@
 -- A caller numbers its calls of one kind and has one of them under way, so the outcome of the latest is all that a
 -- call sent again can ask for. It is kept for the caller's retry window.
+-- keys: calls
+
 local REPLAY_WINDOW_MS = 600000
 
 -- The outcome of this call if it was carried out before, else nil. A number below the latest is a copy that was long

@@ -1,5 +1,7 @@
 -- The run that (id, run) names: that very run, or the newest of the id when run is "". An id that nobody chose
 -- begins with its run. Nil when there is no such job: the random part of the id must match too.
+-- keys: jobs, ids
+
 local function resolve(id, run)
   if run == "" then
     run = redis.call("HGET", ids, id) or string.match(id, "^(%w%w%w%w%w%w%w%w%w)%-%w%w%w%w%w%w%w%w$")

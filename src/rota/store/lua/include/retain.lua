@@ -1,5 +1,8 @@
 -- Finished runs are kept by age and count. Each rule ("age in ms:count") of a state has a list, oldest first, of
 -- "run ended_at"; an entry whose run was redriven or deleted meanwhile no longer matches the index and is dropped.
+-- keys: rules, kept
+-- @include forget
+-- @include text_of
 
 -- Forgets what a rule no longer keeps, at most `bound` runs; true when there is more to do.
 local function trim(index, state, rule, now, bound)

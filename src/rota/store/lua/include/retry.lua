@@ -1,4 +1,9 @@
 -- Puts a run that has just left `processing` back to wait for `due`, at a new place.
+-- keys: runs, pending, scheduled
+-- @include place
+-- @include record
+-- @include text_of
+
 local function retry(run, r, due, now)
   local priority = priority_of(r.place)
   r.state, r.place = "waiting", text_of(place(priority, due))

@@ -2,6 +2,14 @@
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
+-- keys: runs, pending, processing, failed, errors, progress
+-- @include emit
+-- @include finish
+-- @include note
+-- @include policy
+-- @include record
+-- @include text_of
+
 local function stall(lost, now, owner, charge_of)
   local failed_by_rule, back, released, lines = {}, {}, {}, {}
   for _, run in ipairs(lost) do

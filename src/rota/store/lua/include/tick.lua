@@ -1,6 +1,9 @@
 -- Every claim and heartbeat leaves the time here. A hole in these ticks means that the server was away, or that
 -- its clock jumped: then nobody's lease is reaped until it has answered for one whole lease again, so that workers
 -- that are alive can say so first. Ticks come at least every 2 s while any worker serves the queue.
+-- keys: meta
+-- @include text_of
+
 local TICK_GAP_MS = 3000
 
 -- True when leases may be reaped, and the time from which they may.

@@ -1,4 +1,6 @@
 -- Wakes up to `count` workers that wait for this queue. One that no longer listens is passed over.
+-- keys: idle
+
 local function wake(count)
   local tries = count + 15
   while count > 0 and tries > 0 do

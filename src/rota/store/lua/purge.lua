@@ -9,6 +9,8 @@
 -- KEYS scheduled  zset  run -> due score
 -- KEYS blocked    zset  run -> place
 -- KEYS expiring   zset  run -> time it must have started by, ms
+-- KEYS locked     hash  run -> its lock
+-- KEYS follows    hash  follow-up -> the run before it
 -- KEYS waiters    hash  run -> waiting clients
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
@@ -17,9 +19,14 @@
 --
 -- Returns how many were deleted
 
+-- @include depart
 -- @include emit
+-- @include followers
 -- @include forget
+-- @include now_ms
 -- @include once
+-- @include wake
+-- @include withdraw
 
 limit = tonumber(limit)
 
@@ -39,12 +46,19 @@ local function slice_of(index, wanted)
 end
 
 local function purge()
-  local gone = {}
+  local gone, freed, now = {}, 0, now_ms()
+  local is_tied = redis.call("EXISTS", locked, follows) > 0
   for _, index in ipairs({ pending, scheduled, blocked }) do
     if #gone < limit then
       local slice = slice_of(index, limit - #gone)
       if #slice > 0 then redis.call("ZREM", index, unpack(slice)) end
-      for _, run in ipairs(slice) do gone[#gone + 1] = run end
+      for _, run in ipairs(slice) do
+        gone[#gone + 1] = run
+        if is_tied then
+          freed = freed + withdraw(run)
+          unfollow(run)
+        end
+      end
     end
   end
   if #gone == 0 then return "0" end
@@ -56,6 +70,7 @@ local function purge()
       end
     end
   end
+  wake(freed + depart(gone, "deleted", now))
   forget(gone)
   redis.call("HINCRBY", meta, "deleted", #gone)
   emit("purge", gone)

@@ -2,6 +2,7 @@
 -- handler has yet to stop, claim and id stay until `release`: no other run may take the id before.
 -- The rarely used hashes are only touched when there are any.
 -- keys: jobs, runs, ids, named, stopping, results, errors, history, progress, logs, log, waiters
+-- @include forget_ties
 
 local function forget(gone)
   if #gone == 0 then return end
@@ -34,6 +35,7 @@ local function forget(gone)
     redis.call("HDEL", logs, unpack(gone))
   end
   if #stopped == 0 then return end
+  forget_ties(stopped)
   redis.call("HDEL", runs, unpack(stopped))
   if redis.call("EXISTS", named) > 0 then
     for index, id in ipairs(redis.call("HMGET", named, unpack(stopped))) do

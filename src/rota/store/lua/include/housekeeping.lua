@@ -1,13 +1,17 @@
 -- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
--- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, beats
+-- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, locked, outbox, beats
+-- @include depart
 -- @include emit
 -- @include finish
+-- @include followers
+-- @include lanes
 -- @include place
 -- @include policy
 -- @include record
 -- @include release
 -- @include stall
 -- @include text_of
+-- @include withdraw
 
 -- scheduled -> pending, for runs whose time has come.
 local function promote(now, bound)
@@ -21,7 +25,13 @@ local function promote(now, bound)
     promoted[#promoted + 1] = due[i]
   end
   redis.call("ZREMRANGEBYRANK", scheduled, 0, #promoted - 1)
-  redis.call("ZADD", pending, unpack(places))
+  if redis.call("EXISTS", locked) > 0 then
+    for i, lock in ipairs(redis.call("HMGET", locked, unpack(promoted))) do
+      enter(promoted[i], places[2 * i - 1], lock or nil)
+    end
+  else
+    redis.call("ZADD", pending, unpack(places))
+  end
   emit("promote", promoted)
   return #promoted
 end
@@ -29,20 +39,23 @@ end
 -- waiting -> cancelled, for runs that have not started by the time they had to.
 local function expire(now, bound)
   local late = redis.call("ZRANGE", expiring, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
-  local by_rule = {}
+  local by_rule, ended = {}, {}
   for _, run in ipairs(late) do
     redis.call("ZREM", expiring, run)
-    local removed = redis.call("ZREM", pending, run) + redis.call("ZREM", scheduled, run) + redis.call("ZREM", blocked, run)
-    if removed > 0 then
+    if redis.call("ZSCORE", pending, run) or redis.call("ZSCORE", scheduled, run) or redis.call("ZSCORE", blocked, run) then
+      withdraw(run)
+      unfollow(run)
       local r = new_record("cancelled", "-")
       r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
       local rule = policy(run).finished_rule
       by_rule[rule] = by_rule[rule] or {}
       table.insert(by_rule[rule], run)
+      ended[#ended + 1] = run
     end
   end
   finish(cancelled, "cancelled", by_rule, now)
+  depart(ended, "cancelled", now)
   return #late
 end
 
@@ -63,7 +76,7 @@ local function reap(now, bound)
     end)
   end
   local stopped = redis.call("ZRANGE", stopping, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
-  for _, run in ipairs(stopped) do release(run) end
+  for _, run in ipairs(stopped) do release(run, now) end
   return math.max(#lost, #stopped)
 end
 
@@ -86,5 +99,6 @@ local function next_due(now, reap_from)
   consider(scheduled, 256, 0)
   consider(expiring, 1, 0)
   consider(processing, 1, reap_from)
+  consider(outbox, 1, 0)
   return soonest and text_of(math.max(0, soonest - now)) or ""
 end

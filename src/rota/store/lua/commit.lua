@@ -1,0 +1,68 @@
+-- commit: (none) -> scheduled | blocked | pending | cancelled
+--
+-- Makes runs visible that were prepared and tied to their parents: each waits for those, or starts if they have all
+-- succeeded meanwhile, or is cancelled if one of them never can. Sent again, it finds them visible already.
+--
+-- flags: allow-oom
+-- KEYS jobs      hash    run -> record
+-- KEYS ids       hash    chosen id -> newest run
+-- KEYS named     hash    run -> chosen id
+-- KEYS blocked   zset    run -> place
+-- KEYS expiring  zset    run -> time it must have started by, ms
+-- KEYS locked    hash    run -> its lock
+-- KEYS unborn    zset    run -> since, ms
+-- KEYS plans     hash    run -> priority, due and expiry
+-- KEYS dooms     prefix  of one set per run, `dooms:<run>`
+-- ARGV[1] queue
+-- ARGV[2] inbox     prefix of the channels
+-- ARGV[3…] runs
+--
+-- Returns "visible" | "missing" (it was swept) | "in_use" (its id has been taken meanwhile) for each
+
+-- @include doom
+-- @include drop
+-- @include emit
+-- @include now_ms
+-- @include parts
+-- @include place
+-- @include text_of
+-- @include unfinished
+-- @include wake
+
+local now, outcomes, made, freed = now_ms(), {}, {}, 0
+
+local function commit(run)
+  local record = redis.call("HGET", jobs, run)
+  if not record then return "missing" end
+  if not redis.call("ZSCORE", unborn, run) then return "visible" end
+  local head, options = split_record(record)
+  local id = string.match(head, "^=(%S+) ")
+  if id and unfinished(id) then
+    drop(run)
+    return "in_use"
+  end
+  local priority, due, ends = string.match(redis.call("HGET", plans, run), "^(%S+) (%S+) (%S+)$")
+  local lock = split_options(options)[6]
+  redis.call("ZREM", unborn, run)
+  redis.call("HDEL", plans, run)
+  if id then
+    redis.call("HSET", named, run, id)
+    redis.call("HSET", ids, id, run)
+  end
+  if lock ~= "" then redis.call("HSET", locked, run, lock) end
+  if ends ~= "-" then redis.call("ZADD", expiring, ends, run) end
+  redis.call("ZADD", blocked, text_of(place(priority, due)), run)
+  made[#made + 1] = run
+  local doom_name = redis.call("SRANDMEMBER", dooms .. ":" .. run)
+  if doom_name then
+    doom(run, doom_name, now)
+  else
+    freed = freed + untie(run, now)
+  end
+  return "visible"
+end
+
+for at = 3, #ARGV do outcomes[#outcomes + 1] = commit(ARGV[at]) end
+emit("enqueue", made)
+if #made > 0 then wake(math.max(1, math.min(freed, 8))) end
+return outcomes

@@ -1,0 +1,43 @@
+-- deliver: blocked | cancelled -> scheduled | blocked | pending | cancelled
+--
+-- In the slot of the dependents: news of jobs that they come after. Success brings them nearer to their start, any other
+-- end cancels them, and a redrive of the cause brings back those that it had cancelled. News is numbered, so that what
+-- comes twice or late changes nothing.
+--
+-- flags: allow-oom
+-- KEYS needs  prefix  of one hash per run, `needs:<run>`
+-- KEYS dooms  prefix  of one set per run, `dooms:<run>`
+-- ARGV[1] queue
+-- ARGV[2] inbox   prefix of the channels
+-- ARGV[3…] five for each: dependent, what it calls the parent, number of the news, outcome, how long the parent is kept
+--
+-- Returns how many were told
+
+-- @include doom
+-- @include now_ms
+-- @include text_of
+-- @include wake
+
+local now, freed, told = now_ms(), 0, 0
+for at = 3, #ARGV, 5 do
+  local run, name, number, outcome, rule = unpack(ARGV, at, at + 4)
+  local flag, latest = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)$")
+  if flag and tonumber(number) > tonumber(latest) then
+    told = told + 1
+    if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
+      redis.call("HDEL", needs .. ":" .. run, name)
+      freed = freed + untie(run, now)
+    else
+      redis.call("HSET", needs .. ":" .. run, name, flag .. number)
+      if outcome == "waiting" then
+        redis.call("SREM", dooms .. ":" .. run, name)
+        revive(run, now)
+      else
+        redis.call("SADD", dooms .. ":" .. run, name)
+        freed = freed + doom(run, name, now, outcome == "failed" and rule or nil)
+      end
+    end
+  end
+end
+wake(math.min(freed, 8))
+return text_of(told)

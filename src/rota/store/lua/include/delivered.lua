@@ -1,0 +1,13 @@
+-- All dependents of a parent have heard its latest news. Those of one that succeeded, or is no more, need it no longer;
+-- those of one that may be redriven are kept with it.
+-- keys: jobs, parents, heirs, endings, outbox
+
+local function delivered(run)
+  redis.call("ZREM", outbox, run)
+  local outcome = string.match(redis.call("HGET", endings, run) or "", "(%a*)$")
+  if outcome == "completed" or redis.call("HEXISTS", jobs, run) == 0 then
+    redis.call("SREM", parents, run)
+    redis.call("HDEL", endings, run)
+    redis.call("UNLINK", heirs .. ":" .. run)
+  end
+end

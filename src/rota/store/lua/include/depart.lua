@@ -1,0 +1,48 @@
+-- Runs have ended and no handler of theirs is at work any more: whoever waited for that goes on. The next of a lock's
+-- lane and the follow-up of an id do so here. Dependents may live in other slots: what they are to hear is put into
+-- the outbox, in the same step. Says how many runs became pending.
+-- keys: meta, blocked, locked, followers, follows, parents, endings, outbox
+-- @include admit
+-- @include followers
+-- @include lanes
+-- @include place
+-- @include text_of
+
+-- Has all dependents of these runs told of `outcome`. The number lets them tell old news from new.
+local function bequeath(told, outcome, now)
+  if redis.call("EXISTS", parents) == 0 then return end
+  for i, has_heirs in ipairs(redis.call("SMISMEMBER", parents, unpack(told))) do
+    if has_heirs == 1 then
+      local number = redis.call("HINCRBY", meta, "said", 1)
+      redis.call("HSET", endings, told[i], text_of(number) .. " " .. outcome)
+      redis.call("ZADD", outbox, text_of(now), told[i])
+    end
+  end
+end
+
+local function depart(gone, outcome, now)
+  if #gone == 0 then return 0 end
+  bequeath(gone, outcome, now)
+  local freed = 0
+  if redis.call("EXISTS", locked) > 0 then
+    for i, lock in ipairs(redis.call("HMGET", locked, unpack(gone))) do
+      if lock then
+        redis.call("HDEL", locked, gone[i])
+        freed = freed + vacate(gone[i], lock)
+      end
+    end
+  end
+  if redis.call("EXISTS", followers) > 0 then
+    for _, run in ipairs(gone) do
+      local following = follower_of(run)
+      if following then
+        redis.call("HDEL", followers, run)
+        redis.call("HDEL", follows, following)
+        local at = redis.call("ZSCORE", blocked, following)
+        redis.call("ZREM", blocked, following)
+        if at and admit(following, priority_of(at), due_of(at), now) == "pending" then freed = freed + 1 end
+      end
+    end
+  end
+  return freed
+end

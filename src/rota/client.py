@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, overload
 
 from rota.context import Context
-from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue, make_options
+from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption
 from rota.events import Event, follow
 from rota.jobs import DeadLetters, Job, Queue
-from rota.link import Durability, Link
+from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import Middleware, wrap_enqueue
 from rota.portal import Portal
@@ -28,7 +28,7 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Store
 from rota.store.views import Page, QueueInfo, Views, WorkerInfo
-from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator
+from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
@@ -65,8 +65,6 @@ class Rota:
     ) -> None:
         if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
             raise InvalidOption("namespace", f"{namespace!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
-        if durability not in ("memory", "fsynced", "replicated"):
-            raise InvalidOption("durability", f"{durability!r} is none of memory, fsynced, replicated")
         for option, value, least in (
             ("replicas", replicas, 1),
             ("max_payload", max_payload, 1),
@@ -83,7 +81,7 @@ class Rota:
         self.tasks = Registry()
         self.dead = DeadLetters(self)
         self._patience = patience
-        self._durability: Durability = durability
+        self._durability: Durability = checked_durability(durability)
         self._replicas = replicas
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
@@ -111,7 +109,7 @@ class Rota:
         self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
         retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
         progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
-        tags: Iterable[str] = ..., meta: dict[str, Any] = ...,
+        tags: Iterable[str] = ..., meta: dict[str, Any] = ..., durability: Durability = ...,
     ) -> TaskDecorator: ...  # fmt: skip
     def task(
         self, function: Callable[..., Any] | None = None, *, name: str | None = None, queue: str = DEFAULT_QUEUE,
@@ -128,14 +126,14 @@ class Rota:
             self.tasks.add(task)
             return task
 
-        make_options(defaults)
+        check_defaults(defaults)
         return TaskDecorator(declare) if function is None else declare(function)
 
     def queue(self, name: str = DEFAULT_QUEUE, *, defaults: Mapping[str, Any] | None = None) -> Queue:
         """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue."""
         checked_queue(name)
         if defaults is not None:
-            make_options(defaults)
+            check_defaults(defaults)
             self._queue_defaults[name] = dict(defaults)
             for task in self.tasks:
                 task.refresh_defaults()
@@ -167,6 +165,8 @@ class Rota:
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
             by_queue.setdefault(call.queue, []).append(place)
+        durability: set[Durability] = {call.durability or self._durability for call in wanted}
+        await link.check_durability(durability)
         await link.register(by_queue)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
         stored = [
@@ -180,7 +180,7 @@ class Rota:
                     found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
                 else:
                     found[place] = IdInUse(ref.full_id, one.run)
-        await link.make_durable()
+        await link.make_durable(durability)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast, get_args
 
 from rota.core.job import DEFAULT_QUEUE, JobRef
-from rota.errors import ConfigurationError, JobNotFound, StoreError, StoreUnsupported
+from rota.errors import ConfigurationError, InvalidOption, JobNotFound, StoreError, StoreUnsupported
 from rota.store.store import Store
 from rota.store.views import Views
 
@@ -32,6 +32,7 @@ class Link:
         self._durability = durability
         self._replicas = replicas
         self._is_checked = False
+        self._is_fsynced = False
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._registered: dict[str, float] = {}
         self._listening: asyncio.Task[None] | None = None
@@ -65,6 +66,11 @@ class Link:
             await self._check_fsync()
         self._is_checked = True
 
+    async def check_durability(self, wanted: Collection[Durability]) -> None:
+        """Refuses what the server could not keep, before anything is stored."""
+        if "fsynced" in wanted and not self._is_fsynced:
+            await self._together("fsync", self._check_fsync)
+
     async def _check_fsync(self) -> None:
         answer = await self.gateway.commands([["CONFIG", "GET", "appendonly"], ["CONFIG", "GET", "appendfsync"]])
         found = {key: value for part in answer for key, value in _settings(part).items()}
@@ -73,6 +79,7 @@ class Link:
                 "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
                 f"(it has {found}): with less, an answer can come before the disk has the job"
             )
+        self._is_fsynced = True
 
     async def register(self, queues: Iterable[str]) -> None:
         """Makes sure that the queues are listed: once in a while, as the server may have lost its data meanwhile."""
@@ -87,9 +94,9 @@ class Link:
         if new:
             await self._together(f"register {' '.join(new)}", register)
 
-    async def make_durable(self) -> None:
+    async def make_durable(self, wanted: Collection[Durability]) -> None:
         """Waits for the replicas where that was asked for."""
-        if self._durability == "replicated":
+        if "replicated" in wanted:
             await self.gateway.wait_for_replicas(self._replicas)
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
@@ -142,6 +149,13 @@ class Link:
             with suppress(asyncio.CancelledError):
                 await self._listening
         await self.gateway.close()
+
+
+def checked_durability(durability: Any) -> Durability:
+    """One of the three."""
+    if durability not in get_args(Durability):
+        raise InvalidOption("durability", f"{durability!r} is none of {', '.join(get_args(Durability))}")
+    return cast(Durability, durability)
 
 
 def _settings(answer: Any) -> dict[str, str]:

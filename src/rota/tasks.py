@@ -67,7 +67,7 @@ class Call(Generic[R]):
         self.queue = queue
         self.on_same_id = on_same_id
         #: What its receipt must be worth; None: what the client's are.
-        self.durability = durability
+        self.durability: Durability | None = durability
 
     def __repr__(self) -> str:
         return f"<Call of {self.task.name} for queue {self.queue}>"

@@ -165,7 +165,7 @@ class Rota:
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
             by_queue.setdefault(call.queue, []).append(place)
-        durability = {call.durability or self._durability for call in wanted}
+        durability: set[Durability] = {call.durability or self._durability for call in wanted}
         await link.check_durability(durability)
         await link.register(by_queue)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place

@@ -1,42 +1,48 @@
 """Rota: a job queue for Python on Valkey and Redis."""
 
-from rota.client import Rota
-from rota.context import Context, Depends
-from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Progress
-from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
-from rota.core.states import JobState
-from rota.errors import (
-    Cancel,
-    ConfigurationError,
-    EmbeddedUnavailable,
-    IdInUse,
-    InvalidArguments,
-    InvalidJob,
-    InvalidOption,
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    LeaseLost,
-    PayloadTooLarge,
-    PermanentError,
-    ResultTimeout,
-    RetryLater,
-    RotaError,
-    Snooze,
-    StoreDenied,
-    StoreError,
-    StoreFull,
-    StoreUnavailable,
-    StoreUnsupported,
-    TaskConflict,
-    UnknownTask,
-    WrongState,
-)
-from rota.events import Event
-from rota.jobs import DeadLetters, Job, Queue
-from rota.middleware import Middleware
-from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
-from rota.tasks import Call, Ignore, Reject, Task
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rota.client import Rota
+    from rota.context import Context, Depends
+    from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Progress
+    from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
+    from rota.core.states import JobState
+    from rota.errors import (
+        Cancel,
+        ConfigurationError,
+        EmbeddedUnavailable,
+        IdInUse,
+        InvalidArguments,
+        InvalidJob,
+        InvalidOption,
+        JobCancelled,
+        JobFailed,
+        JobNotFound,
+        LeaseLost,
+        PayloadTooLarge,
+        PermanentError,
+        ResultTimeout,
+        RetryLater,
+        RotaError,
+        Snooze,
+        StoreDenied,
+        StoreError,
+        StoreFull,
+        StoreUnavailable,
+        StoreUnsupported,
+        TaskConflict,
+        UnknownTask,
+        WrongState,
+    )
+    from rota.events import Event
+    from rota.jobs import DeadLetters, Job, Queue
+    from rota.middleware import Middleware
+    from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
+    from rota.tasks import Call, Ignore, Reject, Task
 
 __all__ = [
     "Call",
@@ -94,3 +100,37 @@ __all__ = [
     "WorkerInfo",
     "WrongState",
 ]
+
+#: Where each name lives. A module is imported when a name of it is first asked for: `rota --help` needs none of them.
+_HOMES: Final = {
+    "rota.client": "Rota",
+    "rota.context": "Context Depends",
+    "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Progress",
+    "rota.core.retry": "Exponential Fixed Retry Rule Steps",
+    "rota.core.states": "JobState",
+    "rota.errors": (
+        "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
+        "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
+        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict "
+        "UnknownTask WrongState"
+    ),
+    "rota.events": "Event",
+    "rota.jobs": "DeadLetters Job Queue",
+    "rota.middleware": "Middleware",
+    "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
+    "rota.tasks": "Call Ignore Reject Task",
+}
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

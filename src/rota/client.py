@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import re
 import secrets
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, overload
 
 from rota.context import Context
-from rota.core.job import (
-    DEFAULT_QUEUE,
-    JobRecord,
-    JobRef,
-    checked_new_queue,
-    checked_queue,
-    make_options,
-)
+from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.states import JobState
-from rota.errors import ConfigurationError, IdInUse, InvalidOption, JobNotFound, StoreError, StoreUnsupported
+from rota.errors import IdInUse, InvalidOption
 from rota.events import Event, follow
 from rota.jobs import DeadLetters, Job, Queue
+from rota.link import Durability, Link, checked_durability
+from rota.listing import Filters, list_jobs
 from rota.middleware import Middleware, wrap_enqueue
 from rota.portal import Portal
 from rota.store.address import find_address
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Store
-from rota.store.views import PAGE, Page, QueueInfo, Views, WorkerInfo
-from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator
+from rota.store.views import Page, QueueInfo, Views, WorkerInfo
+from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
@@ -43,17 +37,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Lifespan = Callable[["Rota"], AbstractAsyncContextManager[Any]]
-Durability = Literal["memory", "fsynced", "replicated"]
 
-#: Version of what is stored. A server that holds a newer one is refused.
-FORMAT: Final = 1
 MAX_PAYLOAD: Final = 2**20
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-#: Records that one page of a filtered listing looks at, at most.
-EXAMINED: Final = 1_000
-#: However good the pushes are, whoever waits looks for himself this often.
-LOOK_AGAIN_S: Final = 2.0
-REGISTER_AGAIN_S: Final = 60.0
 
 
 class Rota:
@@ -79,8 +65,6 @@ class Rota:
     ) -> None:
         if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
             raise InvalidOption("namespace", f"{namespace!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
-        if durability not in ("memory", "fsynced", "replicated"):
-            raise InvalidOption("durability", f"{durability!r} is none of memory, fsynced, replicated")
         for option, value, least in (
             ("replicas", replicas, 1),
             ("max_payload", max_payload, 1),
@@ -97,12 +81,12 @@ class Rota:
         self.tasks = Registry()
         self.dead = DeadLetters(self)
         self._patience = patience
-        self._durability: Durability = durability
+        self._durability: Durability = checked_durability(durability)
         self._replicas = replicas
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
         self._portal = Portal(self.close)
-        self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Link] = weakref.WeakKeyDictionary()
+        self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = weakref.WeakKeyDictionary()
 
     # --- declaring ---------------------------------------------------------------------------------------------
 
@@ -125,7 +109,7 @@ class Rota:
         self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
         retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
         progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
-        tags: Iterable[str] = ..., meta: dict[str, Any] = ...,
+        tags: Iterable[str] = ..., meta: dict[str, Any] = ..., durability: Durability = ...,
     ) -> TaskDecorator: ...  # fmt: skip
     def task(
         self, function: Callable[..., Any] | None = None, *, name: str | None = None, queue: str = DEFAULT_QUEUE,
@@ -142,14 +126,14 @@ class Rota:
             self.tasks.add(task)
             return task
 
-        make_options(defaults)
+        check_defaults(defaults)
         return TaskDecorator(declare) if function is None else declare(function)
 
     def queue(self, name: str = DEFAULT_QUEUE, *, defaults: Mapping[str, Any] | None = None) -> Queue:
         """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue."""
         checked_queue(name)
         if defaults is not None:
-            make_options(defaults)
+            check_defaults(defaults)
             self._queue_defaults[name] = dict(defaults)
             for task in self.tasks:
                 task.refresh_defaults()
@@ -181,6 +165,8 @@ class Rota:
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
             by_queue.setdefault(call.queue, []).append(place)
+        durability: set[Durability] = {call.durability or self._durability for call in wanted}
+        await link.check_durability(durability)
         await link.register(by_queue)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
         stored = [
@@ -194,7 +180,7 @@ class Rota:
                     found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
                 else:
                     found[place] = IdInUse(ref.full_id, one.run)
-        await link.make_durable()
+        await link.make_durable(durability)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -222,32 +208,10 @@ class Rota:
         unless `order` says "oldest" or "newest". The filters look at a bounded number of records per page;
         `examined` says at how many.
         """
-        state = _checked_state(state)
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
-            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
-        order = order or ("newest" if state.is_finished else "oldest")
-        if order not in ("oldest", "newest"):
-            raise InvalidOption("order", f"{order!r} is neither oldest nor newest")
-        views = (await self._link()).views
-        queues = [checked_queue(queue)] if queue else await views.queues()
-        matches = _matcher(task=task, tag=tag, error=error, text=text)
-        is_filtered = any(filter is not None for filter in (task, tag, error, text))
-        found: list[JobRecord] = []
-        examined = 0
-        while True:
-            # Where few may match, a small page is no reason to ask for few at a time.
-            wanted = min(max(limit, PAGE), EXAMINED - examined) if is_filtered else limit
-            records, position = await views.page(state, queues=queues, cursor=cursor, limit=wanted, order=order)
-            for place, (record, reached) in enumerate(records, 1):
-                examined += 1
-                if matches(record):
-                    found.append(record)
-                    if len(found) == limit:
-                        position = reached if place < len(records) else position
-                        break
-            cursor = position.cursor() if position else None
-            if cursor is None or len(found) >= limit or examined >= EXAMINED:
-                return Page(found, cursor, examined)
+        filters = Filters(task=task, tag=tag, error=error, text=text)
+        return await list_jobs(
+            self.checked_views, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
+        )
 
     async def queues(self) -> list[QueueInfo]:
         """How every queue stands."""
@@ -371,12 +335,12 @@ class Rota:
 
     # --- within ------------------------------------------------------------------------------------------------
 
-    async def _link(self) -> _Link:
+    async def _link(self) -> Link:
         link = self._link_of_loop()
         await link.check()
         return link
 
-    def _link_of_loop(self) -> _Link:
+    def _link_of_loop(self) -> Link:
         loop = asyncio.get_running_loop()
         link = self._links.get(loop)
         if link is None:
@@ -385,135 +349,13 @@ class Rota:
             link = self._links[loop] = self._make_link(f"client-{secrets.token_hex(6)}", None)
         return link
 
-    def _make_link(self, participant: str, patience: float | None) -> _Link:
+    def _make_link(self, participant: str, patience: float | None) -> Link:
         address = find_address(self._url, os.environ)
         embedded = _embedded() if address.kind == "embedded" else None
         gateway = Gateway(
             address, embedded=embedded, patience=self._patience if patience is None else patience, clock=self._clock
         )
-        return _Link(Store(gateway, self.keys, participant), self._durability, self._replicas)
-
-
-class _Link:
-    """What one event loop shares: connections, the store, the inbox, and who waits for which run."""
-
-    def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
-        self.store = store
-        self.gateway = store.gateway
-        self.views = Views(store.gateway, store.keys)
-        self._durability = durability
-        self._replicas = replicas
-        self._is_checked = False
-        self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._registered: dict[str, float] = {}
-        self._listening: asyncio.Task[None] | None = None
-        self._waiters: dict[tuple[str, str], set[asyncio.Event]] = {}
-
-    async def check(self) -> None:
-        """Refuses a server that holds a newer format, once per link."""
-        if self._is_checked:
-            return
-        await self._together("check", self._check)
-
-    async def _together(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Does it once for all who ask meanwhile; one of them leaving does not stop it for the others."""
-        task = self._under_way.get(what)
-        if task is None:
-            task = self._under_way[what] = asyncio.create_task(work())
-            task.add_done_callback(lambda _: self._under_way.pop(what))
-        await asyncio.shield(task)
-
-    async def _check(self) -> None:
-        stored = await self.gateway.command("GET", self.store.keys.shared("format"))
-        if stored is None:
-            # Nobody has used it before: a server too old for the scripts is to say so before anything is written.
-            await self.views.read(DEFAULT_QUEUE, [])
-        elif not stored.isdigit() or int(stored) > FORMAT:
-            raise StoreUnsupported(
-                f"the server holds format {stored.decode(errors='replace')}, this version of Rota knows {FORMAT}: "
-                "upgrade Rota, or use another namespace"
-            )
-        if self._durability == "fsynced":
-            await self._check_fsync()
-        self._is_checked = True
-
-    async def _check_fsync(self) -> None:
-        answer = await self.gateway.commands([["CONFIG", "GET", "appendonly"], ["CONFIG", "GET", "appendfsync"]])
-        found = {key: value for part in answer for key, value in _settings(part).items()}
-        if found.get("appendonly") != "yes" or found.get("appendfsync") != "always":
-            raise ConfigurationError(
-                "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
-                f"(it has {found}): with less, an answer can come before the disk has the job"
-            )
-
-    async def register(self, queues: Iterable[str]) -> None:
-        """Makes sure that the queues are listed: once in a while, as the server may have lost its data meanwhile."""
-        now = asyncio.get_running_loop().time()
-        new = [queue for queue in queues if self._registered.get(queue, -math.inf) <= now - REGISTER_AGAIN_S]
-
-        async def register() -> None:
-            await self.gateway.command("SET", self.store.keys.shared("format"), FORMAT, "NX")
-            await self.store.register_queues(new)
-            self._registered.update(dict.fromkeys(new, now))
-
-        if new:
-            await self._together(f"register {' '.join(new)}", register)
-
-    async def make_durable(self) -> None:
-        """Waits for the replicas where that was asked for."""
-        if self._durability == "replicated":
-            await self.gateway.wait_for_replicas(self._replicas)
-
-    async def wait_ended(self, ref: JobRef) -> JobRef:
-        """See `Rota.wait_ended`."""
-        if self._listening is None or self._listening.done():
-            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
-        if ref.run is None:
-            ref = (await self._watch(ref))[0]
-        key = (ref.queue, ref.run or "")
-        ended = asyncio.Event()
-        # Listening comes before looking, so that the end cannot fall in between.
-        self._waiters.setdefault(key, set()).add(ended)
-        try:
-            while not (await self._watch(ref))[1]:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_AGAIN_S):
-                        await ended.wait()
-                ended.clear()
-            return ref
-        finally:
-            self._waiters[key].discard(ended)
-            if not self._waiters[key]:
-                del self._waiters[key]
-
-    async def _watch(self, ref: JobRef) -> tuple[JobRef, bool]:
-        seen = await self.store.watch(ref)
-        if seen is None:
-            raise JobNotFound(str(ref))
-        return JobRef(ref.queue, ref.id, seen[0]), seen[1]
-
-    async def _listen_while_possible(self) -> None:
-        with suppress(StoreError):  # who waits looks for himself every now and then, and hears of it there
-            await self._listen()
-
-    async def _listen(self) -> None:
-        async for message in self.gateway.listen(self.store.keys.inbox(self.store.participant)):
-            word, _, rest = message.partition(" ")
-            if word == "ended":
-                queue, _, run = rest.partition(" ")
-                woken = list(self._waiters.get((queue, run), ()))
-            else:  # a gap: anything may have ended meanwhile
-                woken = [event for events in self._waiters.values() for event in events]
-            for event in woken:
-                event.set()
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        if self._listening is not None:
-            self._listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._listening
-        await self.gateway.close()
+        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas)
 
 
 _embedded_servers: dict[Path, EmbeddedServer] = {}
@@ -528,46 +370,3 @@ def _embedded() -> EmbeddedServer:
     if server is None:
         server = _embedded_servers[directory] = EmbeddedServer(directory)
     return server
-
-
-def _settings(answer: Any) -> dict[str, str]:
-    if hasattr(answer, "items"):
-        return {_text(key): _text(value) for key, value in answer.items()}
-    return {_text(answer[at]): _text(answer[at + 1]) for at in range(0, len(answer), 2)}
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _checked_state(state: JobState | str) -> JobState:
-    try:
-        return JobState(state.lower())
-    except (AttributeError, ValueError):
-        raise InvalidOption("state", f"{state!r} is none of {', '.join(JobState)}") from None
-
-
-def _matcher(*, task: str | None, tag: str | None, error: str | None, text: str | None) -> Callable[[JobRecord], bool]:
-    def matches(record: JobRecord) -> bool:
-        return (
-            (task is None or record.task == task)
-            and (tag is None or tag in record.options.tags)
-            and (error is None or (record.error is not None and record.error.type == error))
-            and (text is None or _mentions(record, text))
-        )
-
-    return matches
-
-
-def _mentions(record: JobRecord, text: str) -> bool:
-    error = f"{record.error.type} {record.error.message}" if record.error else ""
-    haystack = f"{record.ref} {record.task} {record.arguments.decode(errors='replace')} {error} {record.worker}"
-    return text.lower() in haystack.lower()
-
-
-__all__ = ["Durability", "Lifespan", "Rota"]
-
-
-def checked_queues(names: Iterable[str]) -> list[str]:
-    """Names of queues that a worker may serve."""
-    return [checked_queue(name) if name.endswith("-fail") else checked_new_queue(name) for name in names]

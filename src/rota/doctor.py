@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final, Literal
 
-from rota.client import FORMAT, Rota
+from rota.client import Rota
 from rota.core.codec import encode_body
 from rota.core.explain import span
 from rota.core.job import DEFAULT_OPTIONS
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable
+from rota.link import FORMAT
 from rota.store.keys import QUEUE_KEYS
 from rota.store.store import Completed, NewJob, Store
 from rota.store.views import QueueInfo, WorkerInfo

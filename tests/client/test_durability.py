@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota import ConfigurationError, JobState, Rota, StoreUnavailable, Task
+from rota import ConfigurationError, InvalidOption, JobState, Rota, StoreUnavailable, Task
 from tests.client.hands import dump
 from tests.eventually import eventually
 from tests.servers import Kind, OwnServers, Server
@@ -94,3 +94,78 @@ async def test_a_server_without_replicas_is_told(own_server: OwnServers, namespa
 
 async def test_memory_asks_nothing_of_the_server(rota: Rota) -> None:
     assert await (await declare(rota).enqueue()).state() == JobState.PENDING
+
+
+async def test_one_enqueue_can_ask_for_more_than_its_client(own_server: OwnServers, namespace: str) -> None:
+    primary, replica = await _pair(own_server, "valkey")
+    async with Rota(primary.url, namespace=namespace) as rota:
+        job = await declare(rota).using(queue="mail", durability="replicated").enqueue()
+        primary.kill()
+
+        with replica.client() as raw:
+            assert str(job.run).encode() in raw.hgetall(rota.keys.queue("mail", "jobs"))
+
+
+async def test_one_enqueue_can_ask_for_less_than_its_client(own_server: OwnServers, namespace: str) -> None:
+    async with Rota(own_server().url, namespace=namespace, durability="replicated") as rota:
+        job = await declare(rota).using(durability="memory").enqueue()
+
+        assert await job.state() == JobState.PENDING
+
+
+async def test_one_enqueue_that_cannot_be_fsynced_is_refused_and_leaves_nothing(
+    own_server: OwnServers, namespace: str
+) -> None:
+    server = own_server(appendonly="yes", appendfsync="everysec")
+    async with Rota(server.url, namespace=namespace) as rota:
+        plain, strict = declare(rota).call(), declare(rota).using(durability="fsynced").call()
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="needs `appendonly yes` and `appendfsync always`"):
+                await rota.enqueue_many([plain, strict])
+
+        with server.client() as raw:
+            assert dump(raw, namespace) == {}
+        await rota.enqueue(plain)
+
+
+async def test_the_strictest_call_of_many_decides(own_server: OwnServers, namespace: str) -> None:
+    async with Rota(own_server().url, namespace=namespace) as rota:
+        calls = [declare(rota).call(), declare(rota).using(durability="replicated").call()]
+
+        with pytest.raises(StoreUnavailable, match="stored, but only 0 of 1 replicas"):
+            await rota.enqueue_many(calls)
+
+
+async def test_it_can_be_a_default_of_a_task_or_a_queue_and_the_nearest_wins(rota: Rota) -> None:
+    rota.queue("safe", defaults={"durability": "fsynced"})
+
+    @rota.task(queue="safe")
+    async def by_queue() -> None: ...
+
+    @rota.task(queue="safe", durability="replicated")
+    async def by_task() -> None: ...
+
+    assert by_queue.call().durability == "fsynced"
+    assert by_task.call().durability == "replicated"
+    assert by_task.using(durability="memory").call().durability == "memory"
+
+
+def test_a_durability_that_does_not_exist_is_refused_wherever_it_is_given(rota: Rota) -> None:
+    unknown: Any = "eternal"
+
+    for give in (
+        lambda: Rota(durability=unknown),
+        lambda: rota.task(durability=unknown),
+        lambda: rota.queue("q", defaults={"durability": unknown}),
+        lambda: declare(rota).using(durability=unknown),
+    ):
+        with pytest.raises(InvalidOption, match="'eternal' is none of memory, fsynced, replicated"):
+            give()
+
+
+async def test_it_is_no_part_of_the_job(rota: Rota) -> None:
+    plain = declare(rota).call()
+
+    asked = declare(rota).using(durability="memory").call()
+
+    assert asked.job == plain.job

@@ -184,7 +184,7 @@ async def test_a_queue_is_listed_again_after_the_server_has_lost_its_data(
 ) -> None:
     await count.enqueue(1)
     delete_keys(raw, namespace)
-    monkeypatch.setattr("rota.client.REGISTER_AGAIN_S", 0)
+    monkeypatch.setattr("rota.link.REGISTER_AGAIN_S", 0)
 
     await count.enqueue(2)
 

@@ -37,7 +37,7 @@ from tests.servers import OwnServers
 @pytest.fixture
 def pushes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks for himself every now and then: what is not pushed is never heard of."""
-    monkeypatch.setattr("rota.client.LOOK_AGAIN_S", 3_600)
+    monkeypatch.setattr("rota.link.LOOK_AGAIN_S", 3_600)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Final
 from rota.core.job import Counts
 
 LEASE_MS: Final = 4_500
-TICK_GAP_MS: Final = 3_000
+TICK_GAP_MS: Final = 2_200
 #: A heartbeat this much later than a claim should have named it.
 HEARD_MS: Final = 1_000
 WAITING: Final = ("pending", "scheduled")

@@ -37,7 +37,7 @@ QUEUE: Final = "q"
 CLOCK: Final = "tests:clock"
 CLOCK_LIFE_MS: Final = 600_000
 #: Ticks come closer together than this while any worker serves the queue.
-TICK_MS: Final = 2_000
+TICK_MS: Final = 1_500
 
 STATES: Final = tuple(state.value for state in JobState)
 WAITING: Final = ("pending", "scheduled", "blocked")

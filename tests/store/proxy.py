@@ -19,8 +19,11 @@ class Proxy:
         self._to_lose = 0
         self._sign = b""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_swallowing = False
         #: Replies that were lost so far.
         self.lost = 0
+        #: Requests that went nowhere.
+        self.swallowed = 0
 
     @property
     def url(self) -> str:
@@ -29,6 +32,14 @@ class Proxy:
 
     def lose_replies(self, count: int, sign: bytes = b"EVAL") -> None:
         self._to_lose, self._sign = count, sign
+
+    def swallow(self) -> None:
+        """From now on requests go nowhere, and their connections stay silent for ever."""
+        self._is_swallowing = True
+
+    def serve(self) -> None:
+        """New connections are served again, and old ones that have lost nothing."""
+        self._is_swallowing = False
 
     def cut(self) -> None:
         """Cuts every connection."""
@@ -64,6 +75,9 @@ class Proxy:
                 if self._to_lose > 0 and self._sign in data:
                     self._to_lose -= 1
                     is_doomed = True
+                if self._is_swallowing:
+                    self.swallowed += 1
+                    await asyncio.Event().wait()
                 server_writer.write(data)
                 await server_writer.drain()
 

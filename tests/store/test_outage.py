@@ -27,6 +27,23 @@ async def test_after_a_hole_in_the_ticks_no_lease_is_reaped_until_a_whole_one_ha
     assert refs_of(await driver.worker("w2").claim()) == [ref.run]
 
 
+@pytest.mark.parametrize("away_ms", [2_300, 2_900])
+async def test_a_hole_that_ends_right_before_a_lease_does_is_noticed(driver: Driver, away_ms: int) -> None:
+    """The server went away just before the owner's next heartbeat was due, and a rival is the first to get through."""
+    ref = await driver.one()
+    (job,) = await driver.worker("w1").claim()
+    driver.advance(LEASE_MS - away_ms - 10)
+    await driver.worker("w2").claim()
+    driver.advance(away_ms)
+
+    assert await driver.worker("w2").claim() == []
+    driver.advance(1_000)
+    assert await driver.worker("w2").claim() == []
+
+    assert await driver.worker("w1").beat(job) == {}
+    assert (await driver.read(ref)).record.counts == Counts(attempt=1)
+
+
 async def test_a_live_worker_reasserts_its_claims_after_an_outage(driver: Driver) -> None:
     ref = await driver.one()
     (job,) = await driver.worker("w1").claim()

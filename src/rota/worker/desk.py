@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
-from rota.store.store import BATCH, Claimed, Report, Returned, Store, read_claims, read_refusals
+from rota.store.store import BATCH, LEASE_MS, Claimed, Report, Returned, Store, read_claims, read_refusals
 from rota.worker.config import WorkerConfig
 from rota.worker.flights import Flights
 
 logger = logging.getLogger("rota.worker")
 
-#: Wake-ups are hints: an idle worker looks for itself this often.
-LOOK_AGAIN_S: Final = 2.0
-#: A busy one is not on the list of those to be woken when something will fall due, so it looks twice as often.
+#: Wake-ups are hints: an idle worker looks for itself this often. Each look is a tick, and 2.2 s without one would
+#: count as an outage (`tick.lua`).
+LOOK_AGAIN_S: Final = 1.8
+#: A busy one is not on the list of those to be woken when something will fall due, so it looks twice as often; so does
+#: one that may have to take over a lease, as then a tick that comes late would put that off by a whole lease.
 LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
 
@@ -242,7 +244,8 @@ class Desk:
             line.is_hopeful = True
             if self._flights.busy < self._slots():
                 self._something.set()
-        longest = LOOK_AGAIN_BUSY_S if self._flights.busy else LOOK_AGAIN_S
+        is_near = claims.wait_ms is not None and claims.wait_ms <= LEASE_MS
+        longest = LOOK_AGAIN_BUSY_S if self._flights.busy or is_near else LOOK_AGAIN_S
         wait = longest if claims.wait_ms is None else min(longest, claims.wait_ms / 1000)
         # What falls due must not be asked for before it is due by the server's clock: a moment is added.
         line.look_at = asyncio.get_running_loop().time() + wait + (0.001 if claims.wait_ms is not None else 0)

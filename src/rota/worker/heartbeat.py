@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Final
 
-from rota.errors import StoreError
+from rota.errors import StoreError, StoreUnavailable
 from rota.store.store import Store
 from rota.worker.flights import Flights
 from rota.worker.tower import Tower
@@ -15,6 +15,10 @@ logger = logging.getLogger("rota.worker")
 
 #: A third of a lease: one heartbeat may get lost, and the next is still in time.
 HEARTBEAT_S: Final = 1.5
+#: One that has had no answer for this long may have got lost on its way: another is sent beside it.
+SLOW_S: Final = 0.5
+#: After one that failed, or is slow, the next comes this soon.
+AGAIN_S: Final = 0.1
 
 
 class Heartbeat:
@@ -27,17 +31,35 @@ class Heartbeat:
 
     async def run(self) -> None:
         """For ever. Without a job there is nothing to say."""
-        while True:
-            await asyncio.sleep(HEARTBEAT_S)
-            try:
-                await self.beat()
-            except StoreError as error:
-                # Nobody is robbed while the server is away: it lets a whole lease pass after it is back.
-                logger.debug("no heartbeat: %s", error)
+        pause = HEARTBEAT_S
+        async with asyncio.TaskGroup() as beats:
+            while True:
+                await asyncio.sleep(pause)
+                beat = beats.create_task(self._try(), name="rota-beat")
+                answered, _ = await asyncio.wait((beat,), timeout=SLOW_S)
+                pause = HEARTBEAT_S if answered and beat.result() else AGAIN_S
 
     async def beat(self) -> None:
-        """Once."""
-        for queue, held in self._flights.held().items():
-            claims = dict(held)
-            for run, why in (await self._store.heartbeat(queue, held)).items():
-                self._tower.stop_claim(queue, run, claims[run], why)
+        """Once. What cannot be said of one queue does not keep the others from being heard."""
+        said = (self._beat(queue, held) for queue, held in self._flights.held().items())
+        for outcome in await asyncio.gather(*said, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+
+    async def _beat(self, queue: str, held: list[tuple[str, str]]) -> None:
+        claims = dict(held)
+        for run, why in (await self._store.heartbeat(queue, held)).items():
+            self._tower.stop_claim(queue, run, claims[run], why)
+
+    async def _try(self) -> bool:
+        """True unless it is worth trying again at once.
+
+        Nobody is robbed after a long outage, as the server lets a whole lease pass when it is back. A short one is not
+        noticed there: then the next heartbeat must come before the lease runs out.
+        """
+        try:
+            await self.beat()
+        except StoreError as error:
+            logger.debug("no heartbeat: %s", error)
+            return not isinstance(error, StoreUnavailable)
+        return True

@@ -1,0 +1,168 @@
+"""What one event loop shares of a client: its connections, the store, the inbox, and who waits for which run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, Final, Literal, cast, get_args
+
+from rota.core.job import DEFAULT_QUEUE, JobRef
+from rota.errors import ConfigurationError, InvalidOption, JobNotFound, StoreError, StoreUnsupported
+from rota.store.store import Store
+from rota.store.views import Views
+
+Durability = Literal["memory", "fsynced", "replicated"]
+
+#: Version of what is stored. A server that holds a newer one is refused.
+FORMAT: Final = 1
+#: However good the pushes are, whoever waits looks for himself this often.
+LOOK_AGAIN_S: Final = 2.0
+REGISTER_AGAIN_S: Final = 60.0
+
+
+class Link:
+    """The connections of one event loop, and what is known through them."""
+
+    def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
+        self.store = store
+        self.gateway = store.gateway
+        self.views = Views(store.gateway, store.keys)
+        self._durability = durability
+        self._replicas = replicas
+        self._is_checked = False
+        self._is_fsynced = False
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._registered: dict[str, float] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._waiters: dict[tuple[str, str], set[asyncio.Event]] = {}
+
+    async def check(self) -> None:
+        """Refuses a server that holds a newer format, once per link."""
+        if self._is_checked:
+            return
+        await self._together("check", self._check)
+
+    async def _together(self, what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Does it once for all who ask meanwhile; one of them leaving does not stop it for the others."""
+        task = self._under_way.get(what)
+        if task is None:
+            task = self._under_way[what] = asyncio.create_task(work())
+            task.add_done_callback(lambda _: self._under_way.pop(what))
+        await asyncio.shield(task)
+
+    async def _check(self) -> None:
+        stored = await self.gateway.command("GET", self.store.keys.shared("format"))
+        if stored is None:
+            # Nobody has used it before: a server too old for the scripts is to say so before anything is written.
+            await self.views.read(DEFAULT_QUEUE, [])
+        elif not stored.isdigit() or int(stored) > FORMAT:
+            raise StoreUnsupported(
+                f"the server holds format {stored.decode(errors='replace')}, this version of Rota knows {FORMAT}: "
+                "upgrade Rota, or use another namespace"
+            )
+        if self._durability == "fsynced":
+            await self._check_fsync()
+        self._is_checked = True
+
+    async def check_durability(self, wanted: Collection[Durability]) -> None:
+        """Refuses what the server could not keep, before anything is stored."""
+        if "fsynced" in wanted and not self._is_fsynced:
+            await self._together("fsync", self._check_fsync)
+
+    async def _check_fsync(self) -> None:
+        answer = await self.gateway.commands([["CONFIG", "GET", "appendonly"], ["CONFIG", "GET", "appendfsync"]])
+        found = {key: value for part in answer for key, value in _settings(part).items()}
+        if found.get("appendonly") != "yes" or found.get("appendfsync") != "always":
+            raise ConfigurationError(
+                "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
+                f"(it has {found}): with less, an answer can come before the disk has the job"
+            )
+        self._is_fsynced = True
+
+    async def register(self, queues: Iterable[str]) -> None:
+        """Makes sure that the queues are listed: once in a while, as the server may have lost its data meanwhile."""
+        now = asyncio.get_running_loop().time()
+        new = [queue for queue in queues if self._registered.get(queue, -math.inf) <= now - REGISTER_AGAIN_S]
+
+        async def register() -> None:
+            await self.gateway.command("SET", self.store.keys.shared("format"), FORMAT, "NX")
+            await self.store.register_queues(new)
+            self._registered.update(dict.fromkeys(new, now))
+
+        if new:
+            await self._together(f"register {' '.join(new)}", register)
+
+    async def make_durable(self, wanted: Collection[Durability]) -> None:
+        """Waits for the replicas where that was asked for."""
+        if "replicated" in wanted:
+            await self.gateway.wait_for_replicas(self._replicas)
+
+    async def wait_ended(self, ref: JobRef) -> JobRef:
+        """See `Rota.wait_ended`."""
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
+        if ref.run is None:
+            ref = (await self._watch(ref))[0]
+        key = (ref.queue, ref.run or "")
+        ended = asyncio.Event()
+        # Listening comes before looking, so that the end cannot fall in between.
+        self._waiters.setdefault(key, set()).add(ended)
+        try:
+            while not (await self._watch(ref))[1]:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN_S):
+                        await ended.wait()
+                ended.clear()
+            return ref
+        finally:
+            self._waiters[key].discard(ended)
+            if not self._waiters[key]:
+                del self._waiters[key]
+
+    async def _watch(self, ref: JobRef) -> tuple[JobRef, bool]:
+        seen = await self.store.watch(ref)
+        if seen is None:
+            raise JobNotFound(str(ref))
+        return JobRef(ref.queue, ref.id, seen[0]), seen[1]
+
+    async def _listen_while_possible(self) -> None:
+        with suppress(StoreError):  # who waits looks for himself every now and then, and hears of it there
+            await self._listen()
+
+    async def _listen(self) -> None:
+        async for message in self.gateway.listen(self.store.keys.inbox(self.store.participant)):
+            word, _, rest = message.partition(" ")
+            if word == "ended":
+                queue, _, run = rest.partition(" ")
+                woken = list(self._waiters.get((queue, run), ()))
+            else:  # a gap: anything may have ended meanwhile
+                woken = [event for events in self._waiters.values() for event in events]
+            for event in woken:
+                event.set()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._listening is not None:
+            self._listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listening
+        await self.gateway.close()
+
+
+def checked_durability(durability: Any) -> Durability:
+    """One of the three."""
+    if durability not in get_args(Durability):
+        raise InvalidOption("durability", f"{durability!r} is none of {', '.join(get_args(Durability))}")
+    return cast(Durability, durability)
+
+
+def _settings(answer: Any) -> dict[str, str]:
+    if hasattr(answer, "items"):
+        return {_text(key): _text(value) for key, value in answer.items()}
+    return {_text(answer[at]): _text(answer[at + 1]) for at in range(0, len(answer), 2)}
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

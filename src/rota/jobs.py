@@ -128,7 +128,7 @@ class Job(Generic[R]):
         if outcome == "stopping" or outcome == "processing":
             return JobState.PROCESSING
         if outcome != "cancelled":
-            raise WrongState(self.id, outcome, "cancel", "it has ended")
+            raise WrongState(self.id, outcome.removeprefix("ended "), "cancel", "it has ended")
         return JobState.CANCELLED
 
     async def delete(self) -> None:

@@ -1,7 +1,8 @@
 """How records are written down. The store keeps three shapes of text, and this module knows all three.
 
-A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options as
-JSON, or nothing; the task; the arguments.
+A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options, or
+nothing; the task; the arguments. The options are parts with tabs between, because the scripts replace some of them when
+an id is enqueued again: general ones, attempts, backoff, max_stalls, tags and meta, lock, what it comes after.
 What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON object
 of named ones, where positional ones beyond the names stand under `*`.
 """
@@ -9,21 +10,25 @@ of named ones, where positional ones beyond the names stand under `*`.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
 from rota.core.job import (
+    DEFAULT_MAX_STALLS,
     DEFAULT_OPTIONS,
+    DEFAULT_TIMEOUT_MS,
     Counts,
     ErrorRecord,
     HistoryEntry,
     JobRecord,
     JobRef,
+    Keep,
     Options,
     Progress,
     auto_id,
 )
+from rota.core.retry import Backoff, Exponential, Retry, Rule
 from rota.core.states import JobState
 
 
@@ -45,14 +50,41 @@ def decode_hook(annotation: type, value: Any) -> Any:
 
 
 _encode: Final = msgspec.json.Encoder(enc_hook=encode_hook).encode
-_options: Final = msgspec.json.Decoder(Options)
 _arguments: Final = msgspec.json.Decoder(list[Any] | dict[str, Any])
 _error: Final = msgspec.json.Decoder(ErrorRecord)
 _entry: Final = msgspec.json.Decoder(HistoryEntry)
 
 
+DEFAULT_RETRY: Final = Retry()
+
+
 class UndecodableRecord(ValueError):
     """A record that this version cannot read. It is kept as a dead letter, never dropped."""
+
+
+class _General(msgspec.Struct, frozen=True, omit_defaults=True):
+    priority: int = 0
+    timeout_ms: int | None = DEFAULT_TIMEOUT_MS
+    progress_timeout_ms: int | None = None
+    at_most_once: bool = False
+    expires_ms: int | None = None
+    expires_at: int | None = None
+    keep: Keep = Keep()
+
+
+class _Pace(msgspec.Struct, frozen=True, omit_defaults=True):
+    backoff: Backoff = Exponential()
+    on: dict[str, Rule] = {}
+
+
+class _Data(msgspec.Struct, frozen=True, omit_defaults=True):
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+
+
+_general: Final = msgspec.json.Decoder(_General)
+_pace: Final = msgspec.json.Decoder(_Pace)
+_data: Final = msgspec.json.Decoder(_Data)
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -67,8 +99,43 @@ class Body(msgspec.Struct, frozen=True):
 
 def encode_body(options: Options, task: str, arguments: bytes) -> bytes:
     """The record without its head, which the server writes."""
-    written = b"" if options == DEFAULT_OPTIONS else _encode(options)
+    written = b"" if options is DEFAULT_OPTIONS else encode_options(options)
     return b"%b\n%b\n%b" % (written, task.encode(), arguments)
+
+
+def encode_options(options: Options) -> bytes:
+    """The options as the record has them: nothing where all are the default."""
+    retry = options.retry
+    general = _General(**{name: getattr(options, name) for name in _General.__struct_fields__})
+    backoff = cast("Backoff", retry.backoff)  # Retry turned a list of seconds into Steps
+    parts = (
+        _encode(general),
+        b"" if retry.attempts == DEFAULT_RETRY.attempts else str(retry.attempts).encode(),
+        _encode(_Pace(backoff, retry.on)),
+        b"" if options.max_stalls == DEFAULT_MAX_STALLS else str(options.max_stalls).encode(),
+        _encode(_Data(options.tags, options.meta)),
+        options.lock.encode(),
+        " ".join(options.after).encode(),
+    )
+    return b"\t".join(b"" if part == b"{}" else part for part in parts).rstrip(b"\t")
+
+
+def decode_options(text: bytes) -> Options:
+    """What `encode_options` wrote."""
+    parts = text.split(b"\t")
+    general, attempts, pace, stalls, data, lock, after = [*parts, *[b""] * (7 - len(parts))]
+    kept = _general.decode(general or b"{}")
+    paced = _pace.decode(pace or b"{}")
+    said = _data.decode(data or b"{}")
+    return Options(
+        **{name: getattr(kept, name) for name in _General.__struct_fields__},
+        retry=Retry(int(attempts or DEFAULT_RETRY.attempts), paced.backoff, paced.on),
+        max_stalls=int(stalls or DEFAULT_MAX_STALLS),
+        tags=said.tags,
+        meta=said.meta,
+        lock=lock.decode(),
+        after=tuple(after.decode().split()),
+    )
 
 
 def decode_body(run: str, record: bytes) -> Body:
@@ -79,7 +146,7 @@ def decode_body(run: str, record: bytes) -> Body:
         return Body(
             id=name[1:] if name.startswith("=") else auto_id(run, name),
             enqueued_at=int(enqueued_at),
-            options=_options.decode(options) if options else DEFAULT_OPTIONS,
+            options=decode_options(options) if options else DEFAULT_OPTIONS,
             task=task.decode(),
             arguments=arguments,
         )

@@ -23,6 +23,7 @@ DEFAULT_TIMEOUT_MS: Final = 300_000
 DEFAULT_MAX_STALLS: Final = 3
 MAX_TAGS: Final = 20
 MAX_META_BYTES: Final = 4096
+MAX_LOCK: Final = 128
 #: Latest time that fits the ordering of the pending index: 2109.
 MAX_TIME_MS: Final = 2**42 - 1
 
@@ -190,6 +191,9 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     keep: Keep = Keep()
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
+    lock: str = ""
+    #: What it comes after: `queue:id@run`, with a ? before one that may also fail.
+    after: tuple[str, ...] = ()
 
     @property
     def attempts(self) -> int:
@@ -300,6 +304,12 @@ def _check_meta(value: Any, values: dict[str, Any]) -> None:
     values["meta"] = kept  # a copy, which the caller cannot change any more
 
 
+def _check_lock(value: Any, values: dict[str, Any]) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_LOCK or not value.isprintable():
+        raise InvalidOption("lock", f"{value!r} is not 1 to {MAX_LOCK} printable characters")
+    values["lock"] = value
+
+
 def _check_priority(value: Any, values: dict[str, Any]) -> None:
     values["priority"] = checked_priority(value)
 
@@ -326,6 +336,7 @@ _CHECKS: Final = {
     "keep": _check_keep,
     "tags": _check_tags,
     "meta": _check_meta,
+    "lock": _check_lock,
 }
 
 

@@ -33,14 +33,25 @@ class NewJob(NamedTuple):
     due: str
     expiry: str
     body: bytes
+    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`.
+    flags: str = "-"
 
 
 class Made(NamedTuple):
-    """What became of a new job: its run, or the unfinished run that holds its id."""
+    """What became of a new job: its run ("made"), or the unfinished run of its id and what happened to that one.
+
+    "updated", "in_use" (left alone), or why it cannot be changed into the job asked for: "task", "after"; "untied":
+    there is no such run any more, and the job comes after others.
+    """
 
     id: str
     run: str
-    is_new: bool
+    outcome: str = "made"
+
+    @property
+    def is_new(self) -> bool:
+        """True when this call made the run."""
+        return self.outcome == "made"
 
 
 class Claimed(NamedTuple):
@@ -58,6 +69,8 @@ class Claims(NamedTuple):
 
     jobs: list[Claimed]
     wait_ms: int | None
+    #: There is news for dependents that nobody is delivering.
+    has_news: bool = False
 
 
 class Completed(NamedTuple):
@@ -140,7 +153,7 @@ class Store:
         return await door.enqueue(jobs)
 
     async def cancel(self, ref: JobRef, *, reach: str = "any", reason: str = "") -> str:
-        """Ends a run: "cancelled", "stopping" (its handler has been told), "missing", or the state that forbids it."""
+        """Ends a run: "cancelled", "stopping" (its handler has been told), "missing", "processing" (out of reach), "ended …"."""
         answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
         return answer.decode()
 
@@ -286,9 +299,9 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     claim = f"{fence}.{token}"
     jobs = [
         Claimed(queue, answer[at].decode(), claim, decode_counts(answer[at + 1]), answer[at + 2])
-        for at in range(2, len(answer), 3)
+        for at in range(3, len(answer), 3)
     ]
-    return Claims(jobs, int(wait) if wait else None)
+    return Claims(jobs, int(wait) if wait else None, answer[2] == b"outbox")
 
 
 def read_refusals(answer: list[bytes], reports: Sequence[Report]) -> dict[str, str]:
@@ -349,7 +362,8 @@ class _Door:
             self._number += 1
             words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
             for (job, _), suffix in zip(part, suffixes, strict=True):
-                words += (job.id, suffix, job.priority, job.due, job.expiry, job.body)
+                name = f"{job.flags}={job.id}" if job.id else ""
+                words += (name, suffix, job.priority, job.due, job.expiry, job.body)
             try:
                 answer = await self._store.gateway.run("enqueue", keys, words)
             except Exception as error:
@@ -372,12 +386,12 @@ class _Door:
 
 def _answer(part: list[tuple[NewJob, _Asked]], suffixes: list[str], answer: list[bytes]) -> None:
     number = int(answer[0])
-    holders = {int(answer[at]): answer[at + 1].decode() for at in range(1, len(answer), 2)}
+    others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
     for place, (job, asked) in enumerate(part):
-        holder = holders.get(place)
-        if holder is None:
+        if place in others:
+            outcome, holder = others[place]
+            asked.answer(Made(job.id, holder, outcome))
+        else:
             number += 1
             run = encode_run(number)
-            asked.answer(Made(job.id or f"{run}-{suffixes[place]}", run, True))
-        else:
-            asked.answer(Made(job.id, holder, False))
+            asked.answer(Made(job.id or f"{run}-{suffixes[place]}", run))

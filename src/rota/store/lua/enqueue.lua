@@ -126,7 +126,7 @@ if #made > 0 then redis.call("HSET", meta, "run", text_of(number)) end
 emit("enqueue", made)
 emit("update", changed)
 if freed > 0 then
-  wake(math.min(freed / 2, 8))
+  wake(math.min(freed, 8))
 elseif alarm or #changed > 0 then
   -- If the next to fall due is new or has moved, one waiting worker must hear of it and set its alarm.
   local head = redis.call("ZRANGE", scheduled, 0, 0)[1]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rota.client import Rota
     from rota.context import Context, Depends
-    from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Progress
+    from rota.core.after import known, may_fail
+    from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
+    from rota.core.same_id import Ignore, Reject, Update
     from rota.core.states import JobState
     from rota.errors import (
         Cancel,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
     from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
-    from rota.tasks import Call, Ignore, Reject, Task
+    from rota.tasks import Call, Task
 
 __all__ = [
     "Call",
@@ -74,6 +76,7 @@ __all__ = [
     "LeaseLost",
     "LogLine",
     "Middleware",
+    "Obstacle",
     "Page",
     "PayloadTooLarge",
     "PermanentError",
@@ -97,16 +100,21 @@ __all__ = [
     "Task",
     "TaskConflict",
     "UnknownTask",
+    "Update",
     "WorkerInfo",
     "WrongState",
+    "known",
+    "may_fail",
 ]
 
 #: Where each name lives. A module is imported when a name of it is first asked for: `rota --help` needs none of them.
 _HOMES: Final = {
     "rota.client": "Rota",
     "rota.context": "Context Depends",
-    "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Progress",
+    "rota.core.after": "known may_fail",
+    "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
+    "rota.core.same_id": "Ignore Reject Update",
     "rota.core.states": "JobState",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
@@ -118,7 +126,7 @@ _HOMES: Final = {
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
-    "rota.tasks": "Call Ignore Reject Task",
+    "rota.tasks": "Call Task",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

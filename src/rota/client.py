@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import secrets
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, o
 
 from rota.context import Context
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
+from rota.core.same_id import Ignore, OnSameId
 from rota.core.states import JobState
-from rota.errors import IdInUse, InvalidOption
+from rota.errors import IdInUse, InvalidOption, StoreError
 from rota.events import Event, follow
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
@@ -26,13 +28,15 @@ from rota.portal import Portal
 from rota.store.address import find_address
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
-from rota.store.store import Store
+from rota.store.store import Made, Store
+from rota.store.ties import Tied
 from rota.store.views import Page, QueueInfo, Views, WorkerInfo
-from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
+from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
 
+logger = logging.getLogger("rota.client")
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -107,6 +111,7 @@ class Rota:
     @overload
     def task(
         self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
+        lock: str = ..., on_same_id: OnSameId = ...,
         retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
         progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
         tags: Iterable[str] = ..., meta: dict[str, Any] = ..., durability: Durability = ...,
@@ -169,17 +174,17 @@ class Rota:
         await link.check_durability(durability)
         await link.register(by_queue)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
-        stored = [
-            link.store.enqueue(queue, [wanted[place].job for place in places]) for queue, places in by_queue.items()
-        ]
+        stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
         for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
             for place, one in zip(places, made, strict=True):
                 call = wanted[place]
                 ref = JobRef(queue, one.id, one.run)
-                if one.is_new or isinstance(call.on_same_id, Ignore):
+                if one.outcome in ("made", "updated") or (
+                    one.outcome == "in_use" and isinstance(call.on_same_id, Ignore)
+                ):
                     found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
                 else:
-                    found[place] = IdInUse(ref.full_id, one.run)
+                    found[place] = IdInUse(ref.full_id, one.run, one.outcome)
         await link.make_durable(durability)
         return found
 
@@ -236,6 +241,14 @@ class Rota:
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    async def tell_dependents(self, queue: str) -> None:
+        """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
+        try:
+            await (await self._link()).ties.post_all(queue)
+        except StoreError as error:
+            # What was asked for is done; the news waits in the outbox for whoever comes next.
+            logger.debug("dependents of queue %s were not told: %s", queue, error)
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """Waits until a run has ended, and returns it pinned. Raises JobNotFound when there is none, or no longer."""
@@ -370,3 +383,14 @@ def _embedded() -> EmbeddedServer:
     if server is None:
         server = _embedded_servers[directory] = EmbeddedServer(directory)
     return server
+
+
+async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:
+    """Stores the jobs of one queue: those that come after others take a longer way."""
+    tied = {place: Tied(call.job, call.parents) for place, call in enumerate(calls) if call.parents}
+    if not tied:
+        return await link.store.enqueue(queue, [call.job for call in calls])
+    made = dict(zip(tied, await link.ties.enqueue(queue, list(tied.values())), strict=True))
+    plain = [place for place in range(len(calls)) if place not in tied]
+    made |= dict(zip(plain, await link.store.enqueue(queue, [calls[place].job for place in plain]), strict=True))
+    return [made[place] for place in range(len(calls))]

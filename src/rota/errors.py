@@ -119,11 +119,12 @@ class PayloadTooLarge(InvalidJob):
 
 
 class IdInUse(RotaError):
-    """A run of that id has not ended yet."""
+    """A run of that id has not ended yet, and was not to be changed, or cannot be changed into the job asked for."""
 
-    def __init__(self, job_id: str, run: str) -> None:
+    def __init__(self, job_id: str, run: str, why: str = "in_use") -> None:
+        unlike = {"task": ", which calls another task", "after": ", which comes after other jobs"}.get(why, "")
         super().__init__(
-            f"job {job_id} already has an unfinished run ({run}): wait for it, cancel it, or choose another id"
+            f"job {job_id} already has an unfinished run ({run}){unlike}: wait for it, cancel it, or choose another id"
         )
         self.job_id = job_id
         self.run = run

@@ -129,12 +129,14 @@ class Job(Generic[R]):
             return JobState.PROCESSING
         if outcome != "cancelled":
             raise WrongState(self.id, outcome.removeprefix("ended "), "cancel", "it has ended")
+        await self._rota.tell_dependents(self.queue)
         return JobState.CANCELLED
 
     async def delete(self) -> None:
         """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
         if await (await self._rota.checked_store()).delete(self._ref) == "missing":
             raise JobNotFound(str(self._ref))
+        await self._rota.tell_dependents(self.queue)
 
     async def redrive(self) -> None:
         """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound."""
@@ -146,6 +148,7 @@ class Job(Generic[R]):
         if outcome != "redriven":
             state = (await self.state()).value
             raise WrongState(self.id, state, "redrive", "only a dead letter can be redriven")
+        await self._rota.tell_dependents(self.queue)
 
     # --- twins -------------------------------------------------------------------------------------------------
 
@@ -233,6 +236,7 @@ class Queue:
         store = await self._rota.checked_store()
         while gone := await store.purge(self.name, newest=newest):
             purged += gone
+        await self._rota.tell_dependents(self.name)
         return purged
 
     def pause_sync(self) -> None:
@@ -287,6 +291,7 @@ class DeadLetters:
                 for part in _slices(refs, per_second):
                     outcomes = await self._rota.store.redrive(name, part)
                     redriven += outcomes.count("redriven")
+                    await self._rota.tell_dependents(name)
                     if per_second is not None:
                         await asyncio.sleep(len(part) / per_second)
         return redriven

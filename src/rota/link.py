@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, cast, get_args
 from rota.core.job import DEFAULT_QUEUE, JobRef
 from rota.errors import ConfigurationError, InvalidOption, JobNotFound, StoreError, StoreUnsupported
 from rota.store.store import Store
+from rota.store.ties import Ties
 from rota.store.views import Views
 
 Durability = Literal["memory", "fsynced", "replicated"]
@@ -28,6 +29,7 @@ class Link:
     def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
         self.store = store
         self.gateway = store.gateway
+        self.ties = Ties(store)
         self.views = Views(store.gateway, store.keys)
         self._durability = durability
         self._replicas = replicas
@@ -110,12 +112,16 @@ class Link:
         # Listening comes before looking, so that the end cannot fall in between.
         self._waiters.setdefault(key, set()).add(ended)
         try:
-            while not (await self._watch(ref))[1]:
+            while True:
+                pinned, has_ended = await self._watch(ref)
+                if has_ended:
+                    return pinned
+                if pinned != ref:  # a follow-up that has become a part of the run before it
+                    return await self.wait_ended(pinned)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_AGAIN_S):
                         await ended.wait()
                 ended.clear()
-            return ref
         finally:
             self._waiters[key].discard(ended)
             if not self._waiters[key]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+
+import msgspec
 
 from rota.context import Context, SilentReporter
+from rota.core.after import Parent, checked_parents
 from rota.core.codec import encode_body
 from rota.core.job import (
     DEFAULT_OPTIONS,
@@ -23,6 +26,7 @@ from rota.core.job import (
     make_options,
 )
 from rota.core.retry import to_ms
+from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
 from rota.link import Durability, checked_durability
@@ -38,20 +42,13 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C")
 RunIn = Literal["loop", "thread", "process"]
-
-
-class Reject:
-    """`on_same_id=Reject()`: raise `IdInUse` when a run of that id has not ended."""
-
-
-class Ignore:
-    """`on_same_id=Ignore()`: return the run of that id which has not ended, and change nothing."""
+UPDATE: Final = Update()
 
 
 class Call(Generic[R]):
     """One call of a task, ready to be enqueued: the task, its arguments, its options. Checked when it is made."""
 
-    __slots__ = ("durability", "job", "on_same_id", "queue", "task")
+    __slots__ = ("durability", "job", "on_same_id", "parents", "queue", "task")
 
     def __init__(
         self,
@@ -59,13 +56,16 @@ class Call(Generic[R]):
         job: NewJob,
         queue: str,
         *,
-        on_same_id: Reject | Ignore,
+        on_same_id: OnSameId,
+        parents: tuple[Parent, ...],
         durability: Durability | None,
     ) -> None:
         self.task = task
         self.job = job
         self.queue = queue
         self.on_same_id = on_same_id
+        #: What it comes after.
+        self.parents = parents
         #: What its receipt must be worth; None: what the client's are.
         self.durability: Durability | None = durability
 
@@ -82,12 +82,13 @@ class Prepared(Generic[P, R]):
         self._queue = checked_new_queue(options.pop("queue", task.queue))
         self._id = "" if options.get("id") is None else checked_id(options["id"])
         self._due = _moment(options.pop("delay", None), options.pop("run_at", None))
-        self._on_same_id = options.pop("on_same_id", Reject())
-        if not isinstance(self._on_same_id, Reject | Ignore):
-            raise InvalidOption("on_same_id", f"takes Ignore() or Reject(), not {self._on_same_id!r}")
+        self._on_same_id = _on_same_id(options)
         options.pop("id", None)
         self._durability: Durability | None = _durability(options)
+        self._parents = checked_parents(options.pop("after", ()))
         self.options = make_options(options) if options else DEFAULT_OPTIONS
+        if self._parents:
+            self.options = msgspec.structs.replace(self.options, after=tuple(map(str, self._parents)))
         self._expiry = _expiry(self.options)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
@@ -97,8 +98,15 @@ class Prepared(Generic[P, R]):
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
         body = encode_body(self.options, self.task.name, arguments)
-        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body)
-        return Call(self.task, job, self._queue, on_same_id=self._on_same_id, durability=self._durability)
+        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body, self._on_same_id.flags)
+        return Call(
+            self.task,
+            job,
+            self._queue,
+            on_same_id=self._on_same_id,
+            parents=self._parents,
+            durability=self._durability,
+        )
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""
@@ -162,14 +170,17 @@ class Task(Generic[P, R, C]):
         keep: Any = None,
         tags: Any = None,
         meta: dict[str, Any] | None = None,
-        on_same_id: Reject | Ignore | None = None,
+        lock: str | None = None,
+        after: Iterable[Any] | None = None,
+        on_same_id: OnSameId | None = None,
         durability: Durability | None = None,
     ) -> Prepared[P, R]:
         """The same task with other options for the jobs made through it (spec: job options)."""
         given = {
             "id": id, "queue": queue, "priority": priority, "delay": delay, "run_at": run_at, "retry": retry,
             "max_stalls": max_stalls, "at_most_once": at_most_once, "progress_timeout": progress_timeout,
-            "expires": expires, "keep": keep, "tags": tags, "meta": meta, "on_same_id": on_same_id,
+            "expires": expires, "keep": keep, "tags": tags, "meta": meta, "lock": lock, "after": after,
+            "on_same_id": on_same_id,
             "durability": durability,
         }  # fmt: skip
         chosen = {option: value for option, value in given.items() if value is not None}
@@ -286,6 +297,7 @@ def check_defaults(defaults: Mapping[str, Any]) -> None:
     """Refuses what cannot be a default of a task's or a queue's jobs."""
     options = dict(defaults)
     _durability(options)
+    _on_same_id(options)
     make_options(options)
 
 
@@ -332,6 +344,13 @@ def _moment(delay: Any, run_at: Any) -> str:
     if run_at is not None:
         return str(checked_time_ms(run_at, "run_at"))
     return "" if delay is None else f"+{to_ms(delay, 'delay')}"
+
+
+def _on_same_id(options: dict[str, Any]) -> OnSameId:
+    chosen = options.pop("on_same_id", UPDATE)
+    if not isinstance(chosen, Update | Ignore | Reject):
+        raise InvalidOption("on_same_id", f"takes Update(...), Ignore() or Reject(), not {chosen!r}")
+    return chosen
 
 
 def _durability(options: dict[str, Any]) -> Durability | None:

@@ -8,8 +8,10 @@ from typing import Any, Final, cast
 
 import redis
 
-from rota.core.codec import encode_body, encode_error
+from rota.core.after import checked_parents
+from rota.core.codec import UndecodableRecord, decode_body, encode_body, encode_error
 from rota.core.job import ErrorRecord, JobRef, Keep, Options
+from rota.core.same_id import OnSameId, Reject
 from rota.core.states import JobState
 from rota.store.address import parse_address
 from rota.store.gateway import Gateway
@@ -29,6 +31,7 @@ from rota.store.store import (
     Snoozed,
     Store,
 )
+from rota.store.ties import Tied, Ties
 from rota.store.views import Snapshot, Views
 from tests.servers import Server
 
@@ -39,6 +42,7 @@ CLOCK_LIFE_MS: Final = 600_000
 #: Ticks come closer together than this while any worker serves the queue.
 TICK_MS: Final = 1_500
 
+REJECT: Final = Reject()
 STATES: Final = tuple(state.value for state in JobState)
 WAITING: Final = ("pending", "scheduled", "blocked")
 FINISHED: Final = ("completed", "failed", "cancelled")
@@ -55,10 +59,17 @@ def body(arguments: object = (), *, task: str = "noop", **options: Any) -> bytes
 
 
 def new_job(
-    id: str = "", arguments: object = (), *, priority: int = 0, due: str = "", expiry: str = "", **options: Any
+    id: str = "",
+    arguments: object = (),
+    *,
+    priority: int = 0,
+    due: str = "",
+    expiry: str = "",
+    again: OnSameId = REJECT,
+    **options: Any,
 ) -> NewJob:
     """A job to be made."""
-    return NewJob(id, priority, due, expiry, body(arguments, **options))
+    return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again.flags)
 
 
 class Driver:
@@ -72,6 +83,7 @@ class Driver:
         self.redis = server.client()
         self.redis.set(CLOCK, 0, px=CLOCK_LIFE_MS)
         self.client = Store(self.gateway, self.keys, "client")
+        self.ties = Ties(self.client)
         self._workers: dict[str, Worker] = {}
 
     async def close(self) -> None:
@@ -96,6 +108,20 @@ class Driver:
     async def one(self, id: str = "", *, queue: str = QUEUE, **options: Any) -> JobRef:
         """Makes one job."""
         return (await self.enqueue(new_job(id, **options), queue=queue))[0]
+
+    async def after(
+        self, *parents: Any, id: str = "", queue: str = QUEUE, again: OnSameId = REJECT, **options: Any
+    ) -> JobRef:
+        """Makes one job that comes after others."""
+        named = checked_parents(parents)
+        job = new_job(id, again=again, after=tuple(map(str, named)), **options)
+        (made,) = await self.ties.enqueue(queue, [Tied(job, named)])
+        assert made.is_new, made
+        return ref_of(made, queue)
+
+    async def post(self, queue: str = QUEUE) -> None:
+        """Delivers all news, as a worker would."""
+        await self.ties.post_all(queue)
 
     async def dead_letter(self, id: str = "", *, keep: Keep = DEFAULT_KEEP) -> JobRef:
         """Makes a job that has failed for good."""
@@ -143,9 +169,9 @@ class Driver:
     def key(self, name: str, part: str = "", *, queue: str = QUEUE) -> str:
         return self.keys.queue(queue, name, part)
 
-    def index(self, name: str, *, queue: str = QUEUE) -> dict[str, float]:
+    def index(self, name: str, part: str = "", *, queue: str = QUEUE) -> dict[str, float]:
         """One sorted set: member -> score."""
-        entries = self.redis.zrange(self.key(name, queue=queue), 0, -1, withscores=True)
+        entries = self.redis.zrange(self.key(name, part, queue=queue), 0, -1, withscores=True)
         return {member.decode(): score for member, score in cast(list[tuple[bytes, float]], entries)}
 
     def hash(self, name: str, part: str = "", *, queue: str = QUEUE) -> dict[str, str]:
@@ -186,7 +212,7 @@ class Driver:
                 if run in state_of:
                     yield f"{run} is {state_of[run]} and {state}"
                 state_of[run] = state
-        for run in state_of.keys() ^ jobs.keys():
+        for run in state_of.keys() ^ (jobs.keys() - self.index("unborn", queue=queue).keys()):
             yield f"{run} is in one of index ({state_of.get(run)}) and records ({run in jobs}), not in both"
         for run, line in lines.items():
             said, indexed = line.partition(" ")[0], state_of.get(run)
@@ -202,6 +228,76 @@ class Driver:
             if state_of.get(run) not in WAITING:
                 yield f"{run} would expire, but is {state_of.get(run)}"
         yield from self._retention_problems(queue, indexes)
+        yield from self._lock_problems(queue, state_of, jobs)
+        yield from self._tie_problems(queue, state_of, jobs)
+
+    def _lock_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
+        """Of the runs of a lock that are due, one is pending or at work, and the others wait in its lane."""
+        locked, locks = self.hash("locked", queue=queue), self.hash("locks", queue=queue)
+        stopping = self.index("stopping", queue=queue)
+        lanes = {lock: self.index("lane", lock, queue=queue) for lock in {*locked.values(), *locks.keys()}}
+        for run, record in jobs.items():
+            lock, state = _lock(run, record), state_of.get(run)
+            if lock and (state in WAITING or state == "processing") and locked.get(run) != lock:
+                yield f"{run} is {state} and wants lock {lock}, not {locked.get(run)}"
+        for run, lock in locked.items():
+            state = state_of.get(run)
+            if state not in (*WAITING, "processing") and run not in stopping:
+                yield f"{run} is {state}, but still has lock {lock}"
+            is_occupant = locks.get(lock) == run
+            if (state in ("pending", "processing") or run in stopping) and not is_occupant:
+                yield f"{run} is {state}, but lock {lock} belongs to {locks.get(lock)}"
+            if is_occupant and state in ("scheduled", "blocked"):
+                yield f"{run} is {state} and holds lock {lock}"
+            if is_occupant and run in lanes[lock]:
+                yield f"{run} holds lock {lock} and waits for it"
+        for lock, lane in lanes.items():
+            if lane and lock not in locks:
+                yield f"nobody holds lock {lock}, and {sorted(lane)} wait for it"
+            for run in lane:
+                if state_of.get(run) != "blocked":
+                    yield f"{run} waits for lock {lock} and is {state_of.get(run)}"
+        for lock, run in locks.items():
+            if locked.get(run) != lock:
+                yield f"lock {lock} belongs to {run}, which has {locked.get(run)}"
+
+    def _tie_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
+        """A blocked run knows what it waits for, and what it waits for knows the run."""
+        followers, follows = self.hash("followers", queue=queue), self.hash("follows", queue=queue)
+        stopping, unborn = self.index("stopping", queue=queue), self.index("unborn", queue=queue)
+        locked = self.hash("locked", queue=queue)
+        for holder, entry in followers.items():
+            run = entry.partition(" ")[0]
+            if follows.get(run) != holder or state_of.get(run) != "blocked":
+                yield f"{run} follows {follows.get(run)}, not {holder}, and is {state_of.get(run)}"
+            if state_of.get(holder) != "processing" and holder not in stopping:
+                yield f"{run} follows {holder}, which is {state_of.get(holder)}"
+        for run, holder in follows.items():
+            if followers.get(holder, "").partition(" ")[0] != run:
+                yield f"{run} follows {holder}, which knows nothing of it"
+        needs = {
+            run: self.hash("needs", run, queue=queue)
+            for run in {
+                member.decode() for member in cast(set[bytes], self.redis.smembers(self.key("tied", queue=queue)))
+            }
+        }
+        for run in needs:
+            if run not in jobs:
+                yield f"{run} is forgotten, but for what it comes after"
+        for run, state in state_of.items():
+            lane = self.index("lane", locked[run], queue=queue) if run in locked else {}
+            reasons = [run in follows, bool(needs.get(run)), run in lane]
+            if state == "blocked" and sum(reasons) != 1:
+                yield f"{run} is blocked for {sum(reasons)} reasons: same id, after, lock = {reasons}"
+            if state in ("pending", "scheduled", "processing") and any(reasons):
+                yield f"{run} is {state} in spite of: same id, after, lock = {reasons}"
+        for run in unborn:
+            if run not in jobs:
+                yield f"{run} is unborn and has no record"
+        merged = self.hash("merged", queue=queue)
+        for run, holder in merged.items():
+            if holder not in jobs and holder not in stopping:
+                yield f"{run} became a part of {holder}, which is forgotten"
 
     def _secondary_problems(self, queue: str, jobs: Mapping[str, str], stopping: Mapping[str, float]) -> Iterator[str]:
         ids, named = self.hash("ids", queue=queue), self.hash("named", queue=queue)
@@ -379,3 +475,11 @@ def _value(client: redis.Redis, key: str) -> object:
     if kind == "stream":
         return client.xrange(key)
     return client.get(key)
+
+
+def _lock(run: str, record: str) -> str:
+    """The lock that a record asks for; a record that cannot be read asks for none."""
+    try:
+        return decode_body(run, record.encode()).options.lock
+    except UndecodableRecord:
+        return ""

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.after import may_fail, to_parent
 from rota.core.job import JobRef, Keep, checked_queue
+from rota.core.same_id import Update
 from rota.errors import InvalidOption
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from rota.store.ties import Tied
 from tests.leaks import delete_keys
 from tests.servers import OwnServers
 from tests.store.driver import QUEUE, Driver, new_job
@@ -56,6 +59,28 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.client.cancel(refs[3])
     await worker.store.heartbeat(queue, [(jobs[5].run, jobs[5].claim)])
     await driver.client.delete(refs[4])
+    for lock in ("a", "b"):
+        await driver.enqueue(*[new_job(lock=lock, priority=-1)] * 2, queue=queue)
+    again = Update()
+    await worker.claim(2, queue=queue)
+    await driver.enqueue(new_job("again", priority=-2), queue=queue)
+    (merging,) = await worker.claim(queue=queue)
+    await driver.enqueue(new_job("again", again=again), queue=queue)
+    await worker.fail(merging, "+60000")
+    await driver.enqueue(new_job("followed", priority=-2), queue=queue)
+    await worker.claim(queue=queue)
+    await driver.enqueue(new_job("followed", again=again), queue=queue)
+    parent = await driver.one("parent", queue=queue, due="+50000")
+    child = await driver.after(parent, queue=queue)
+    await driver.after(may_fail(child), child, queue=queue)
+    await driver.client.cancel(parent)
+    await driver.post(queue)
+    await driver.client.cancel(await driver.one("other", queue=queue, due="+50000"))
+    other = await driver.one("another", queue=queue, due="+50000")
+    await driver.after(other, queue=queue)
+    await driver.client.cancel(other)
+    tied = Tied(new_job(after=("x:y",)), [to_parent("x:y")])
+    await driver.ties._prepare(queue, {0: tied})
     await driver.client.pause(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
     await worker.store.announce("{}")
@@ -79,7 +104,7 @@ async def test_every_key_of_a_busy_server_is_in_the_table_with_its_type(driver: 
         assert is_permanent(key, driver.keys.namespace) != has_expiry
 
     seen = {spec.pattern for key in keys if (spec := spec_of(key, driver.keys.namespace))}
-    not_yet = {"blocked", "format"}  # nothing blocks a job yet; the format is written by the client above the store
+    not_yet = {"format"}  # written by the client above the store
     assert seen == {spec.pattern for spec in (*QUEUE_KEYS.values(), *GLOBAL_KEYS.values())} - not_yet
 
 

@@ -8,7 +8,10 @@ from typing import Any, Final
 
 import pytest
 
+from rota.core.after import known
 from rota.core.job import JobRef, Keep
+from rota.core.same_id import Update
+from rota.errors import JobNotFound
 from rota.store.gateway import Argument, Call
 from rota.store.store import LEASE_MS, Claimed
 from tests.store.driver import QUEUE, Driver, new_job
@@ -72,14 +75,29 @@ async def _scene(driver: Driver) -> Scene:
     done = await driver.one("done")
     (job,) = await worker.claim()
     await worker.complete(job)
-    await driver.enqueue(new_job("p1"), new_job("p2", max_stalls=0), new_job("p3"))
+    await driver.enqueue(new_job("p1"), new_job("p2", max_stalls=0), new_job("p3", lock="a"))
     jobs = await worker.claim(3)
+    await driver.enqueue(new_job("p1", again=Update()), new_job("behind", lock="a"))
+    child = await driver.after("q:p2", "q:p3", id="child")
+    await driver.after(child, "q:dead", id="grandchild")
     pending = await driver.one("pending", expiry="+60000")
     await driver.enqueue(*[new_job()] * 5)
     scheduled = await driver.one("scheduled", due="+30000")
     for name in ("idle1", "idle2"):
         driver.redis.zadd(driver.key("idle"), {name: driver.now()})
     return Scene(driver, pending, scheduled, dead, done, jobs)
+
+
+async def posted(scene: Scene) -> None:
+    """A parent ends, and its dependents hear of it."""
+    await scene.driver.worker().complete(scene.jobs[1])
+    await scene.driver.worker().fail(scene.jobs[2])
+    await scene.driver.post()
+
+
+async def refused(made: Awaitable[Any]) -> None:
+    with pytest.raises(JobNotFound):
+        await made
 
 
 Act = Callable[[Scene], Awaitable[Any]]
@@ -91,6 +109,28 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enqueue": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(), new_job("a"), new_job("pending")]), EQUAL, ()),
     "enqueue many": (lambda s: s.driver.client.enqueue(QUEUE, [new_job("", [n]) for n in range(1_200)]), EQUAL, ()),
     "enqueue later": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(due="+5", expiry="+9000")]), EQUAL, ()),
+    "enqueue again": (
+        lambda s: s.driver.client.enqueue(
+            QUEUE, [new_job(id, [9], again=Update()) for id in ("p1", "p2", "pending", "n")]
+        ),
+        EQUAL,
+        (),
+    ),
+    "enqueue locked": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(lock=name) for name in "aabb"]), EQUAL, ()),
+    "fail, with a follow-up": (lambda s: s.driver.worker().fail(s.jobs[0], ""), "already", ()),
+    "complete, with a lane behind": (lambda s: s.driver.worker().complete(s.jobs[2]), "already", ()),
+    "enqueue after": (lambda s: s.driver.after(s.pending, s.done, s.scheduled), NO_ANSWER, ("unborn",)),
+    "enqueue after many": (
+        lambda s: s.driver.after(s.pending, *(known(f"q:gone{n}", if_gone="satisfied") for n in range(450))),
+        NO_ANSWER,
+        ("unborn",),
+    ),
+    "enqueue after what is unknown": (
+        lambda s: refused(s.driver.after(s.pending, "q:nowhere")),
+        NO_ANSWER,
+        ("unborn",),
+    ),
+    "post": (lambda s: posted(s), NO_ANSWER, ("outbox",)),
     "claim": (lambda s: s.driver.worker().claims(3), NO_ANSWER, ()),
     "claim more than there is": (lambda s: s.driver.worker().claims(50), NO_ANSWER, ()),
     "complete": (lambda s: s.driver.worker().complete(s.job, b'"x"'), "already", ()),
@@ -129,6 +169,15 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
 }
 
 
+#: Scripts that are steps of such a call.
+WITHIN: Final = {
+    "enqueue after": {"prepare", "register", "deliver", "commit"},
+    "enqueue after many": {"tie_more"},
+    "enqueue after what is unknown": {"unregister", "abort"},
+    "post": {"take", "deliver", "settle"},
+}
+
+
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_call_sent_twice_has_the_outcome_of_once(driver: Driver, name: str) -> None:
     """Spec 4: a call that was cut off is sent again, and a repeat returns the first outcome."""
@@ -154,7 +203,8 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
     assert reading == {"page", "read"}
-    assert {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open"} == set(scripts.names()) - reading
+    named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post"}
+    assert named.union(*WITHIN.values()) == set(scripts.names()) - reading
 
 
 async def test_a_call_sent_again_after_others_had_their_turn_does_not_undo_them(driver: Driver) -> None:

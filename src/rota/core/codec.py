@@ -24,6 +24,7 @@ from rota.core.job import (
     JobRecord,
     JobRef,
     Keep,
+    Obstacle,
     Options,
     Progress,
     auto_id,
@@ -123,7 +124,8 @@ def encode_options(options: Options) -> bytes:
 def decode_options(text: bytes) -> Options:
     """What `encode_options` wrote."""
     parts = text.split(b"\t")
-    general, attempts, pace, stalls, data, lock, after = [*parts, *[b""] * (7 - len(parts))]
+    # What a newer version may have added behind is none of ours.
+    general, attempts, pace, stalls, data, lock, after = [*parts[:7], *[b""] * (7 - len(parts))]
     kept = _general.decode(general or b"{}")
     paced = _pace.decode(pace or b"{}")
     said = _data.decode(data or b"{}")
@@ -207,7 +209,7 @@ def decode_result(text: bytes | None, annotation: Any = Any) -> Any:
 
 def decode_record(queue: str, fields: list[bytes]) -> JobRecord:
     """One run as `read.lua` returns it. A record that cannot be read still shows its state, and what is wrong."""
-    run_name, record, line, index, score, error, progress, result, _history = fields
+    run_name, record, line, index, score, error, progress, result, _history, obstacle = fields
     run = run_name.decode()
     happened = line.decode().split(" ", 11) if line else []
     try:
@@ -234,7 +236,21 @@ def decode_record(queue: str, fields: list[bytes]) -> JobRecord:
         progress=decode_progress(progress),
         error=decode_error(error),
         result=result or None,
+        obstacle=decode_obstacle(queue, obstacle.decode()),
     )
+
+
+def decode_obstacle(queue: str, text: str) -> Obstacle | None:
+    """What `include/describe.lua` says of a blocked run."""
+    match text.split(" ", 3):
+        case ["same_id", holder]:
+            return Obstacle("same_id", (f"{queue}:{holder}",))
+        case ["lock", holder, since, lock]:
+            return Obstacle("lock", (f"{queue}:{holder}",), lock=lock, since=None if since == "-" else int(since))
+        case ["after", count, *_]:
+            return Obstacle("after", tuple(text.split(" ")[2:]), count=int(count))
+        case _:
+            return None
 
 
 def decode_progress(text: bytes) -> Progress | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.job import JobRecord
+from rota.core.job import JobRecord, Obstacle
 from rota.core.states import JobState
 
 
@@ -21,7 +21,7 @@ def explain(record: JobRecord, now: int, *, is_paused: bool = False, has_workers
                 return f"scheduled: due for {span(now - (record.due_at or now))}, but {_obstacle(record, is_paused)}"
             return f"scheduled: starts in {wait}"
         case JobState.BLOCKED:
-            return "blocked: waits for another job"
+            return f"blocked: {_block(record.obstacle, now)}"
         case JobState.PENDING:
             waited = span(now - (record.due_at or now))
             if is_paused or not has_workers:
@@ -58,6 +58,20 @@ def span(ms: int) -> str:
     if hours < 48:
         return f"{hours} h {minutes} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def _block(obstacle: Obstacle | None, now: int) -> str:
+    if obstacle is None:
+        return "waits for another job"
+    first = obstacle.jobs[0]
+    if obstacle.kind == "same_id":
+        return f"waits for {first}, the run of its id that is still at work"
+    if obstacle.kind == "lock":
+        if obstacle.since is None:
+            return f"lock {obstacle.lock} is wanted by {first} first, which is about to start"
+        return f"lock {obstacle.lock} is held by {first} for {span(now - obstacle.since)}"
+    others = obstacle.count - len(obstacle.jobs)
+    return f"waits for {', '.join(obstacle.jobs)}" + (f" and {others:,} more" if others else "")
 
 
 def _obstacle(record: JobRecord, is_paused: bool) -> str:

@@ -405,6 +405,18 @@ class Progress(msgspec.Struct, frozen=True):
         return None if rate is None else max(0.0, (self.total - self.done) / rate)
 
 
+class Obstacle(msgspec.Struct, frozen=True):
+    """What keeps a blocked run from starting."""
+
+    kind: str  # same_id | after | lock
+    #: The jobs it waits for; of many only some.
+    jobs: tuple[str, ...]
+    count: int = 1
+    lock: str = ""
+    #: When the holder of the lock began, ms; None if it has yet to begin.
+    since: int | None = None
+
+
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One run as the store holds it."""
 
@@ -425,3 +437,4 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     error: ErrorRecord | None = None
     result: bytes | None = None
+    obstacle: Obstacle | None = None

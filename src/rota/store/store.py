@@ -153,7 +153,10 @@ class Store:
         return await door.enqueue(jobs)
 
     async def cancel(self, ref: JobRef, *, reach: str = "any", reason: str = "") -> str:
-        """Ends a run: "cancelled", "stopping" (its handler has been told), "missing", "processing" (out of reach), "ended …"."""
+        """Ends a run: "cancelled", "stopping" (its handler has been told), or why not.
+
+        "missing", "processing" where that is out of reach, "ended" and how.
+        """
         answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
         return answer.decode()
 
@@ -180,7 +183,7 @@ class Store:
 
     async def watch(self, ref: JobRef) -> tuple[str, bool] | None:
         """Asks to be told of a run's end: the run, and whether it has ended already. None if there is no such job."""
-        keys = self._keys("watch", ref.queue)
+        keys = self.script_keys("watch", ref.queue)
         answer = await self.gateway.run("watch", keys, [ref.id, ref.run or "", self.participant])
         return (answer[0].decode(), answer[1] == b"ended") if len(answer) == 2 else None
 
@@ -203,7 +206,7 @@ class Store:
             lease_ms,
             BATCH,
         ]
-        return Call("claim", self._keys("claim", queue), arguments)
+        return Call("claim", self.script_keys("claim", queue), arguments)
 
     def report_calls(self, queue: str, reports: Sequence[Report]) -> list[tuple[Call, Sequence[Report]]]:
         """Calls that store these reports, each with the reports it carries, for `read_refusals`."""
@@ -217,7 +220,7 @@ class Store:
                 words: list[Argument] = [queue, self.keys.inbox_prefix]
                 for report in part:
                     words += report
-                calls.append((Call(verb, self._keys(verb, queue), words), part))
+                calls.append((Call(verb, self.script_keys(verb, queue), words), part))
         return calls
 
     async def report(self, queue: str, reports: Sequence[Report]) -> dict[str, str]:
@@ -236,7 +239,7 @@ class Store:
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            answer = await self.gateway.run("heartbeat", self._keys("heartbeat", queue), words)
+            answer = await self.gateway.run("heartbeat", self.script_keys("heartbeat", queue), words)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 
@@ -246,7 +249,7 @@ class Store:
 
     def progress_call(self, queue: str, items: Sequence[tuple[str, str, str, str, str]]) -> Call:
         """The same, to be sent along with other calls."""
-        return Call("progress", self._keys("progress", queue), [word for item in items for word in item])
+        return Call("progress", self.script_keys("progress", queue), [word for item in items for word in item])
 
     async def log(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> bool:
         """Adds lines to a run's log, numbered from `first` within the claim; False if the claim is lost."""
@@ -254,7 +257,7 @@ class Store:
 
     def log_call(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> Call:
         """The same, to be sent along with other calls."""
-        return Call("log", self._keys("log", queue), [run, claim, first, *lines])
+        return Call("log", self.script_keys("log", queue), [run, claim, first, *lines])
 
     async def leave(self, queue: str) -> None:
         """This worker leaves the queue for good: it is woken no more, and another one is if there is work."""
@@ -262,7 +265,7 @@ class Store:
 
     async def sweep(self, queue: str) -> bool:
         """Forgets finished runs whose time is over; True when there is more to do."""
-        return await self.gateway.run("sweep", self._keys("sweep", queue), [BATCH]) == b"more"
+        return await self.gateway.run("sweep", self.script_keys("sweep", queue), [BATCH]) == b"more"
 
     async def announce(self, info: str) -> int:
         """Says that this worker lives; the answer is the server's time in ms."""
@@ -279,17 +282,18 @@ class Store:
         """Adds to the names that `queue list` shows."""
         await self.gateway.command("SADD", self.keys.shared("queues"), *queues)
 
-    # --- within ------------------------------------------------------------------------------------------------
-
-    def _keys(self, name: str, queue: str, **parts: str) -> list[str]:
+    def script_keys(self, name: str, queue: str, **parts: str) -> list[str]:
+        """The keys of a script in a queue's slot; `parts` fill the patterns of those there are many of."""
         parts.setdefault("calls", self.participant)
         return [self.keys.queue(queue, key, parts.get(key, "")) for key in script(name).keys]
 
+    # --- within ------------------------------------------------------------------------------------------------
+
     async def _run(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
-        return await self.gateway.run(name, self._keys(name, queue), [queue, self.keys.inbox_prefix, *arguments])
+        return await self.gateway.run(name, self.script_keys(name, queue), [queue, self.keys.inbox_prefix, *arguments])
 
     async def _rare(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
-        keys = self._keys(name, queue, call=secrets.token_hex(8))
+        keys = self.script_keys(name, queue, call=secrets.token_hex(8))
         return await self.gateway.run(name, keys, [queue, self.keys.inbox_prefix, *arguments])
 
 
@@ -355,7 +359,7 @@ class _Door:
         return asked.made
 
     async def _send(self) -> None:
-        keys = self._store._keys("enqueue", self._queue)  # pyright: ignore[reportPrivateUsage]
+        keys = self._store.script_keys("enqueue", self._queue)
         while self._waiting:
             part = self._next_batch()
             suffixes = [make_suffix(secrets.randbits(40)) for _ in part]

@@ -62,12 +62,14 @@ class Desk:
         *,
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
+        hear_news: Callable[[str], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._flights = flights
         self._slots = slots
         self._take = take
+        self._hear_news = hear_news
         self._say_first = say_first
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
@@ -240,6 +242,8 @@ class Desk:
                 self._take(job)
             else:  # the worker was told to stop while the answer was on its way
                 self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
+        if claims.has_news:
+            self._hear_news(line.queue)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful = True
             if self._flights.busy < self._slots():

@@ -2,7 +2,8 @@
 
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
-passes on progress and logs, `announcer` says that the worker lives, `janitor` sweeps, `adapter` sizes it.
+passes on progress and logs, `courier` tells dependents of ends, `announcer` says that the worker lives, `janitor`
+sweeps, `adapter` sizes it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
 from rota.worker.config import WorkerConfig
+from rota.worker.courier import Courier
 from rota.worker.desk import Desk
 from rota.worker.flights import Flights
 from rota.worker.heartbeat import Heartbeat
@@ -70,6 +72,7 @@ class Worker:
         )
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
         self.desk: Desk
+        self._courier: Courier
         self._sayings: Sayings
         self._signals = 0
         self._asked_to_stop = asyncio.Event()
@@ -109,12 +112,15 @@ class Worker:
             self.flights,
             slots=lambda: self.slots,
             take=self.tower.take,
+            hear_news=self._hear_news,
             say_first=self._sayings.flush,
         )
+        self._courier = Courier(store, wake=self.desk.wake)
         heartbeat = Heartbeat(store, self.flights, self.tower)
         announcer = Announcer(store, self)
         loops: dict[str, Any] = {
             "desk": self.desk,
+            "courier": self._courier,
             "inbox": Inbox(store, self.desk, self.tower, heartbeat),
             "heartbeat": heartbeat,
             "sayings": self._sayings,
@@ -196,6 +202,9 @@ class Worker:
         if message[0] in ("progress", "log"):
             self._sayings.hear(runner, message)
         self.tower.hear(runner, message)
+
+    def _hear_news(self, queue: str) -> None:
+        self._courier.hear(queue)
 
     def _bury(self, runner: RunnerProcess) -> None:
         self.tower.bury(runner)

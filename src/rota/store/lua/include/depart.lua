@@ -7,17 +7,21 @@
 -- @include lanes
 -- @include place
 -- @include text_of
+-- @include wake
 
 -- Has all dependents of these runs told of `outcome`. The number lets them tell old news from new.
 local function bequeath(told, outcome, now)
   if redis.call("EXISTS", parents) == 0 then return end
+  local has_news = false
   for i, has_heirs in ipairs(redis.call("SMISMEMBER", parents, unpack(told))) do
     if has_heirs == 1 then
       local number = redis.call("HINCRBY", meta, "said", 1)
       redis.call("HSET", endings, told[i], text_of(number) .. " " .. outcome)
       redis.call("ZADD", outbox, text_of(now), told[i])
+      has_news = true
     end
   end
+  if has_news then wake(1) end
 end
 
 local function depart(gone, outcome, now)

@@ -245,7 +245,7 @@ class Rota:
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
         try:
-            await (await self._link()).ties.post_all(queue)
+            await (await self._link()).ties.post_all(queue, whose="all")
         except StoreError as error:
             # What was asked for is done; the news waits in the outbox for whoever comes next.
             logger.debug("dependents of queue %s were not told: %s", queue, error)

@@ -18,7 +18,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from rota import Call, Cancel, Context, Depends, Middleware, PermanentError, RetryLater, Rota, Snooze
+from rota import (
+    Call,
+    Cancel,
+    Context,
+    Depends,
+    Fixed,
+    Middleware,
+    PermanentError,
+    Retry,
+    RetryLater,
+    Rota,
+    Snooze,
+)
 
 FOLDER: Final = Path(os.environ["ROTA_TEST_FOLDER"])
 STEP_SECONDS: Final = 0.01
@@ -701,3 +713,46 @@ def count_run_in_process(subject: str, seconds: float = 0.0) -> str:
     note(subject, "effect")
     time.sleep(seconds)
     return subject
+
+
+@rota.task
+async def alone(name: str, subject: str, seconds: float = 0.02) -> None:
+    """Notes when it was in a place where nobody else may be."""
+    note(subject, f"{name} in")
+    await asyncio.sleep(seconds)
+    note(subject, f"{name} out")
+
+
+@rota.task
+async def alone_until(name: str, subject: str) -> None:
+    """The same, until the test allows it to leave."""
+    note(subject, f"{name} in")
+    await hold(name)
+    note(subject, f"{name} out")
+
+
+@rota.task(retry=Retry(attempts=4, backoff=Fixed(0.05)))
+async def enqueue_self_and_fail(ctx: Context, number: int) -> None:
+    """A job that enqueues itself and keeps failing must still reach its limit."""
+    note("self", f"{number} {ctx.job.counts.failures}")
+    await enqueue_self_and_fail.using(id=ctx.job.ref.id).enqueue(number + 1)
+    raise ValueError(number)
+
+
+@rota.task
+async def slow_to_stop(subject: str) -> None:
+    """Takes its time to stop when it is cancelled."""
+    note(subject, "in")
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.3)
+        note(subject, "stopped")
+
+
+@rota.task
+async def fail_until(name: str) -> str:
+    """Fails until the test allows it to succeed."""
+    if not is_allowed(name):
+        raise ValueError(name)
+    return name

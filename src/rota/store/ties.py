@@ -70,10 +70,13 @@ class Ties:
             )
         return [made[place] for place in range(len(wanted))]
 
-    async def post(self, queue: str) -> set[str]:
-        """Delivers all news of a queue's runs that nobody else is delivering; the queues of those who were told."""
+    async def post(self, queue: str, *, whose: str = "free") -> set[str]:
+        """Delivers news of a queue's runs; the queues of those who were told.
+
+        Only what nobody else is delivering, or "all" of it, for who must know that it has been heard.
+        """
         told: set[str] = set()
-        while taken := await self._take(queue):
+        while taken := await self._take(queue, whose):
             messages: dict[str, list[tuple[Argument, ...]]] = defaultdict(list)
             for news in taken:
                 for heir in news.heirs:
@@ -87,13 +90,13 @@ class Ties:
             told.update(messages)
         return told
 
-    async def post_all(self, queue: str, *, on_told: Callable[[str], None] | None = None) -> None:
+    async def post_all(self, queue: str, *, whose: str = "free", on_told: Callable[[str], None] | None = None) -> None:
         """The same, and on from queue to queue: whoever is cancelled by the news has dependents too."""
         queues = {queue}
         while queues:
             told: set[str] = set()
             for known in sorted(queues):
-                told |= await self.post(known)
+                told |= await self.post(known, whose=whose)
             for heirs in told:
                 if on_told is not None:
                     on_told(heirs)
@@ -190,9 +193,9 @@ class Ties:
 
     # --- news --------------------------------------------------------------------------------------------------
 
-    async def _take(self, queue: str) -> list[_News]:
+    async def _take(self, queue: str, whose: str) -> list[_News]:
         keys = self._store.script_keys("take", queue)
-        answer: list[bytes] = await self._gateway.run("take", keys, [SLICE, HOLD_MS])
+        answer: list[bytes] = await self._gateway.run("take", keys, [SLICE, HOLD_MS, whose])
         texts = [word.decode() for word in answer]
         return [
             _News(*texts[at : at + 4], texts[at + 4].split("\n"))  # type: ignore[arg-type]  # four texts and a list

@@ -26,6 +26,8 @@ for at = 3, #ARGV, 5 do
     told = told + 1
     if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
       redis.call("HDEL", needs .. ":" .. run, name)
+      -- That it was redriven may have been told to others first, or to nobody.
+      if redis.call("SREM", dooms .. ":" .. run, name) > 0 then revive(run, now) end
       freed = freed + untie(run, now)
     else
       redis.call("HSET", needs .. ":" .. run, name, flag .. number)

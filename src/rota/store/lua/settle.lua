@@ -20,7 +20,8 @@
 local latest, outcome = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+)$")
 local key, scored = heirs .. ":" .. run, {}
 for at = 3, #ARGV do
-  if outcome == "completed" then
+  -- It may have other news by now, which these have yet to hear.
+  if outcome == "completed" and latest == number then
     redis.call("ZREM", key, ARGV[at])
   else
     scored[#scored + 1], scored[#scored + 2] = number, ARGV[at]

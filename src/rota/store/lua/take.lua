@@ -9,6 +9,7 @@
 -- KEYS endings  hash    parent -> number and kind of its latest news
 -- ARGV[1] limit    how many dependents
 -- ARGV[2] hold_ms  how long nobody else takes it
+-- ARGV[3] whose    "free": only what nobody else has taken; "all": that too, for who must know that it is delivered
 --
 -- Returns parent, number, outcome, how long the parent is kept, and dependents joined by newlines, for each
 
@@ -18,7 +19,8 @@
 -- @include text_of
 
 local now, left, reply = now_ms(), tonumber(limit), {}
-for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, 50)) do
+local upto = whose == "all" and "+inf" or text_of(now)
+for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMIT", 0, 50)) do
   if left <= 0 then break end
   local number, outcome = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+)$")
   local untold = number

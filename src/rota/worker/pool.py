@@ -136,6 +136,7 @@ class Pool:
         max_rss_mb: int | None,
         on_message: Callable[[RunnerProcess, list[Any]], None],
         on_death: Callable[[RunnerProcess], None],
+        make_runner: Callable[[str], RunnerProcess] = RunnerProcess,
     ) -> None:
         self._app = app
         self._loops = loops
@@ -144,6 +145,7 @@ class Pool:
         self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
         self._on_message = on_message
         self._on_death = on_death
+        self._make_runner = make_runner
         self._is_closing = False
         self._has_started = False
         self._start_from = 0.0
@@ -218,7 +220,7 @@ class Pool:
             runner.kill()
 
     def _spawn(self, kind: str) -> RunnerProcess:
-        runner = RunnerProcess(kind)
+        runner = self._make_runner(kind)
         self.runners.append(runner)
         task = asyncio.create_task(self._tend(runner), name=f"rota-runner-{kind}")
         self._tending.add(task)

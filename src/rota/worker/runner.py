@@ -24,7 +24,7 @@ from rota.core.job import Counts
 from rota.errors import RotaError
 from rota.loading import load_app
 from rota.worker.executor import Assignment, Attempt, Executor, Outcome
-from rota.worker.wire import Message, Mouth, read_frame
+from rota.worker.wire import Message, Mouth, Speaks, read_frame
 
 #: What is said in quick succession is sent once in this time.
 PROGRESS_EVERY_S: Final = 0.1
@@ -35,7 +35,7 @@ _PR_SET_PDEATHSIG: Final = 1
 class Runner:
     """Takes assignments from the supervisor, and says how each ended."""
 
-    def __init__(self, rota: Rota, kind: str, mouth: Mouth) -> None:
+    def __init__(self, rota: Rota, kind: str, mouth: Speaks) -> None:
         self._rota = rota
         self._kind = kind
         self._mouth = mouth
@@ -122,7 +122,7 @@ class ProgressSender:
     A thread of its own does that, because a handler that is busy with other things would leave its last word unsaid.
     """
 
-    def __init__(self, mouth: Mouth) -> None:
+    def __init__(self, mouth: Speaks) -> None:
         self._mouth = mouth
         self._latest: dict[tuple[str, str, str], Message] = {}
         self._lock = threading.Lock()
@@ -159,7 +159,7 @@ class ProgressSender:
 class PipeReporter:
     """Sends a handler's progress and log to the supervisor, which owns the lease. Usable from any thread."""
 
-    def __init__(self, mouth: Mouth, progress: ProgressSender, assignment: Assignment) -> None:
+    def __init__(self, mouth: Speaks, progress: ProgressSender, assignment: Assignment) -> None:
         self._mouth = mouth
         self._progress = progress
         self._assignment = assignment

@@ -14,6 +14,7 @@ import os
 import secrets
 import signal
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -43,7 +44,10 @@ HURRY_S: Final = 0.2
 
 
 def run_worker(config: WorkerConfig) -> int:
-    """Runs a worker until it is told to stop, or, in burst mode, until nothing is left to do. Returns an exit code."""
+    """Runs a worker until it is told to stop, or, in burst mode, until nothing is left to do. Returns an exit code.
+
+    For the main thread of a program: SIGTERM and SIGINT are how it is told. Raises RotaError when it cannot start.
+    """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(Worker(config).run())
 
@@ -51,7 +55,7 @@ def run_worker(config: WorkerConfig) -> int:
 class Worker:
     """One worker: made of its parts, started, drained, stopped."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, *, make_runner: Callable[[str], RunnerProcess] = RunnerProcess) -> None:
         self.config = config
         host = socket.gethostname().partition(".")[0][:32] or "host"
         self.id = f"{config.name or host}-{os.getpid()}-{secrets.token_hex(3)}"
@@ -67,6 +71,7 @@ class Worker:
             max_rss_mb=config.max_rss_mb,
             on_message=self._hear,
             on_death=self._bury,
+            make_runner=make_runner,
         )
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
         self.desk: Desk
@@ -76,10 +81,14 @@ class Worker:
         self._asked_to_hurry = asyncio.Event()
 
     async def run(self) -> int:
-        """From start to stop. Raises RotaError when it cannot start."""
+        """From start to stop, which signals ask for. Raises RotaError when it cannot start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        return await self.work()
+
+    async def work(self) -> int:
+        """The same, without a word in what signals do."""
         try:
             facts = await self.pool.start()
             self.tower.tasks = facts["tasks"]

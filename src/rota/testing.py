@@ -15,7 +15,7 @@ from typing import Any
 from rota.client import Rota
 from rota.embedded import EmbeddedServer
 from rota.worker.config import WorkerConfig
-from rota.worker.pool import RunnerProcess
+from rota.worker.pool import LogSetup, RunnerProcess
 from rota.worker.runner import Runner
 from rota.worker.wire import Message, frame
 from rota.worker.worker import Worker
@@ -103,7 +103,7 @@ class _LocalRunner(RunnerProcess):
     def pid(self) -> int:
         return os.getpid()
 
-    async def start(self, app: str, *, measures_lag: bool) -> asyncio.StreamReader:
+    async def start(self, app: str, *, measures_lag: bool, log: LogSetup | None) -> asyncio.StreamReader:
         heard = asyncio.StreamReader(limit=2**26)
         self._ears = asyncio.StreamReader(limit=2**26)
         mouth = _LocalMouth(asyncio.get_running_loop(), heard)

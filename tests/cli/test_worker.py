@@ -37,6 +37,17 @@ def test_a_burst_runs_what_waits_in_every_queue_of_the_program_and_ends(cli: Cli
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("level", "messages"), [("info", ["it is late", "it was late"]), ("warning", ["it was late"])])
+def test_handlers_log_as_their_worker_does(cli: Cli, level: str, messages: list[str]) -> None:
+    cli.run("enqueue", "say", "late", "--app", "tasks:rota")
+
+    done = cli.start("worker", "tasks:rota", "--burst", "--log-format", "json", "--log-level", level)
+    _, err = done.communicate(timeout=30)
+
+    said = [json.loads(line) for line in err.splitlines()]
+    assert [line["message"] for line in said if line["logger"] == "shop"] == messages
+
+
 def test_a_worker_serves_only_the_queues_it_was_given_and_stops_when_told(cli: Cli, hand: Hand) -> None:
     sum_id, mail_id = hand.add.enqueue_sync(1, 2).id, hand.send.enqueue_sync("a@b.c").id
 

@@ -27,6 +27,8 @@ START_TIMEOUT_S: Final = 60.0
 #: What a dead runner said before its death is read for no longer than this.
 LAST_WORDS_S: Final = 0.2
 _PIPE_BYTES: Final = 2**20
+#: Format and level.
+LogSetup = tuple[str, str]
 
 
 class RunnerProcess:
@@ -57,7 +59,7 @@ class RunnerProcess:
         """The process's id; 0 before it has started."""
         return self._process.pid if self._process is not None else 0
 
-    async def start(self, app: str, *, measures_lag: bool) -> asyncio.StreamReader:
+    async def start(self, app: str, *, measures_lag: bool, log: LogSetup | None) -> asyncio.StreamReader:
         """Starts the process; the reader gives what it says."""
         loop = asyncio.get_running_loop()
         to_child, from_parent = os.pipe()
@@ -66,7 +68,7 @@ class RunnerProcess:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "rota.worker.runner", app, self.kind, str(to_child), str(from_child),
-                "lag" if measures_lag else "-",
+                "lag" if measures_lag else "-", *(log or ()),
                 pass_fds=(to_child, from_child), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         finally:
@@ -132,6 +134,7 @@ class Pool:
         *,
         loops: int,
         measures_lag: bool,
+        log: LogSetup | None = None,
         max_jobs: int | None,
         max_rss_mb: int | None,
         on_message: Callable[[RunnerProcess, list[Any]], None],
@@ -141,6 +144,7 @@ class Pool:
         self._app = app
         self._loops = loops
         self._measures_lag = measures_lag
+        self._log = log
         self._max_jobs = max_jobs
         self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
         self._on_message = on_message
@@ -232,7 +236,7 @@ class Pool:
         code: int | None = None
         await asyncio.sleep(max(0.0, self._start_from - asyncio.get_running_loop().time()))
         try:
-            reader = await runner.start(self._app, measures_lag=self._measures_lag)
+            reader = await runner.start(self._app, measures_lag=self._measures_lag, log=self._log)
         except OSError as error:
             runner.broken = f"no process could be started: {error}"
         else:

@@ -67,6 +67,7 @@ class Worker:
             config.app,
             loops=config.processes,
             measures_lag=config.concurrency == "auto",
+            log=(config.log_format, config.log_level) if config.log_format else None,
             max_jobs=config.max_jobs,
             max_rss_mb=config.max_rss_mb,
             on_message=self._hear,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 
@@ -46,6 +47,31 @@ def test_handlers_log_as_their_worker_does(cli: Cli, level: str, messages: list[
 
     said = [json.loads(line) for line in err.splitlines()]
     assert [line["message"] for line in said if line["logger"] == "shop"] == messages
+
+
+@pytest.mark.timeout(60)
+def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_others(cli: Cli, hand: Hand) -> None:
+    """A deployment that replaced the code under it, and a mistake in the new code."""
+    worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2")
+    eventually_sync(lambda: any(w.info.get("runners") for w in hand.rota.workers_sync()), timeout=20)
+    (seen,) = hand.rota.workers_sync()
+    program = (cli.folder / "tasks.py").read_text()
+    cli.write("import nothing_of_that_name\n")
+
+    for runner in seen.info["runners"]:
+        os.kill(runner["pid"], signal.SIGKILL)
+    job = hand.add.enqueue_sync(1, 2)
+    _, err = worker.communicate(timeout=30)
+
+    assert worker.returncode == 6
+    assert "CRITICAL" in err
+    assert "tasks:rota does not start any more: " in err
+    assert "nothing_of_that_name" in err
+    assert hand.state(job.id) == "pending"
+    assert job.refresh_sync().counts.failures == 0
+    cli.write(program)
+    assert cli.start("worker", "tasks:rota", "--burst").wait(30) == 0
+    assert job.result_sync(1) == 3
 
 
 def test_a_worker_serves_only_the_queues_it_was_given_and_stops_when_told(cli: Cli, hand: Hand) -> None:

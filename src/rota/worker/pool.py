@@ -24,6 +24,8 @@ logger = logging.getLogger("rota.worker")
 #: When a runner could not start, none is started for this long.
 RESTART_PAUSE_S: Final = 1.0
 START_TIMEOUT_S: Final = 60.0
+#: So many rounds of runners that could not start, one after the other, and the worker gives up.
+MAX_FAILED_ROUNDS: Final = 5
 #: What a dead runner said before its death is read for no longer than this.
 LAST_WORDS_S: Final = 0.2
 _PIPE_BYTES: Final = 2**20
@@ -45,13 +47,17 @@ class RunnerProcess:
         self.is_decided = asyncio.Event()
         self.is_gone = asyncio.Event()
         self.is_quitting = False
+        #: Those started between two failures belong to one round, and fail for one reason.
+        self.round = 0
         self.lag_ms = 0
         self.facts: dict[str, Any] = {}
         self.broken = ""
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
-        self._is_doomed = False
+        self.is_doomed = False
+        #: It did not die by itself.
+        self.was_killed = False
         self._outbox: list[Message] = []
 
     @property
@@ -79,7 +85,7 @@ class RunnerProcess:
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(to_parent, "rb", buffering=0)
         )
         self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(from_parent, "wb", buffering=0))
-        if self._is_doomed:
+        if self.is_doomed:
             self.kill()
         elif self._outbox:
             self._flush()
@@ -98,7 +104,7 @@ class RunnerProcess:
 
     def kill(self) -> None:
         """Ends the process and everything it started, now, or as soon as it has started."""
-        self._is_doomed = True
+        self.is_doomed = True
         if self._process is None:
             return
         if self.is_ready and self._process.returncode is None:
@@ -139,6 +145,7 @@ class Pool:
         max_rss_mb: int | None,
         on_message: Callable[[RunnerProcess, list[Any]], None],
         on_death: Callable[[RunnerProcess], None],
+        on_broken: Callable[[str], None],
         make_runner: Callable[[str], RunnerProcess] = RunnerProcess,
     ) -> None:
         self._app = app
@@ -149,10 +156,13 @@ class Pool:
         self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
         self._on_message = on_message
         self._on_death = on_death
+        self._on_broken = on_broken
         self._make_runner = make_runner
         self._is_closing = False
         self._has_started = False
         self._start_from = 0.0
+        self._round = 0
+        self._failed_rounds = 0
         self._tending: set[asyncio.Task[None]] = set()
         self.runners: list[RunnerProcess] = []
 
@@ -235,6 +245,7 @@ class Pool:
         """Listens to a runner for as long as it lives, and replaces it if it should not have died."""
         code: int | None = None
         await asyncio.sleep(max(0.0, self._start_from - asyncio.get_running_loop().time()))
+        runner.round = self._round
         try:
             reader = await runner.start(self._app, measures_lag=self._measures_lag, log=self._log)
         except OSError as error:
@@ -254,11 +265,26 @@ class Pool:
         if not runner.is_ready:
             # Whatever the reason, the next one would fare no better at once, however many jobs ask for it.
             self._start_from = asyncio.get_running_loop().time() + RESTART_PAUSE_S
+            if runner.broken or not runner.was_killed:  # else it was for a job that is to be stopped
+                self._count_failure(runner)
         self._on_death(runner)
         # Before the worker has started, one that cannot start is a mistake to be told, not to be tried again.
         loops = [r for r in self.runners if r.kind == "loop" and not r.is_retired]
-        if runner.kind == "loop" and len(loops) < self._loops and not self._is_closing and self._has_started:
+        if runner.kind == "loop" and len(loops) < self._loops and self._may_start:
             self._spawn("loop")
+
+    @property
+    def _may_start(self) -> bool:
+        return self._has_started and not self._is_closing and self._failed_rounds < MAX_FAILED_ROUNDS
+
+    def _count_failure(self, runner: RunnerProcess) -> None:
+        """The program may have been changed under the worker, and not start any more: that shall not go on for ever."""
+        if runner.round != self._round or not self._may_start:
+            return
+        self._round += 1
+        self._failed_rounds += 1
+        if self._failed_rounds == MAX_FAILED_ROUNDS:
+            self._on_broken(runner.broken or "its runners die while they start")
 
     async def _until_dead(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> int:
         """Hears what it says until its pipe is closed, and sees to it that it is dead then; its exit code.
@@ -271,6 +297,7 @@ class Pool:
         # What it said before it died is in the pipe, and is heard.
         await asyncio.wait((listening,), timeout=LAST_WORDS_S)
         listening.cancel()
+        runner.was_killed = runner.is_doomed
         # What it started must not outlive it.
         runner.kill()
         return await dying
@@ -280,6 +307,7 @@ class Pool:
             for message in messages:
                 if message[0] == "hello":
                     runner.facts, runner.is_ready = message[1], True
+                    self._failed_rounds = 0
                     runner.is_decided.set()
                 elif message[0] == "broken":
                     runner.broken = message[1]

@@ -21,7 +21,7 @@ import msgspec
 
 from rota.client import Rota
 from rota.doctor import STANDING, examine
-from rota.errors import StoreError, StoreUnsupported
+from rota.errors import ConfigurationError, StoreError, StoreUnsupported
 from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
@@ -72,17 +72,20 @@ class Worker:
             max_rss_mb=config.max_rss_mb,
             on_message=self._hear,
             on_death=self._bury,
+            on_broken=self._give_up,
             make_runner=make_runner,
         )
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
         self.desk: Desk
         self._sayings: Sayings
         self._signals = 0
+        #: Why it cannot go on; "" while it can.
+        self._fault = ""
         self._asked_to_stop = asyncio.Event()
         self._asked_to_hurry = asyncio.Event()
 
     async def run(self) -> int:
-        """From start to stop, which signals ask for. Raises RotaError when it cannot start."""
+        """From start to stop, which signals ask for. Raises RotaError when it cannot start, or not any more."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -102,6 +105,8 @@ class Worker:
                 await rota.close()
         finally:
             await self.pool.close()
+        if self._fault:
+            raise ConfigurationError(f"{self.config.app} does not start any more: {self._fault}")
         return 0
 
     def stop(self) -> None:
@@ -209,6 +214,12 @@ class Worker:
 
     def _bury(self, runner: RunnerProcess) -> None:
         self.tower.bury(runner)
+
+    def _give_up(self, reason: str) -> None:
+        """No runner can start any more. What still runs may finish; the rest is for other workers."""
+        self._fault = reason
+        logger.critical("worker %s leaves: %s does not start any more: %s", self.id, self.config.app, reason)
+        self._asked_to_stop.set()
 
     def _report(self, queue: str, report: Report) -> None:
         self.desk.report(queue, report)

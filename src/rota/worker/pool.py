@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from rota.errors import ConfigurationError
 from rota.worker.flights import Flight, Key
+from rota.worker.guardian import Guardian
 from rota.worker.processes import kill_group, kill_tree, rss_bytes
 from rota.worker.wire import Message, frame, read_frame
 
@@ -63,6 +64,11 @@ class RunnerProcess:
     @property
     def pid(self) -> int:
         """The process's id; 0 before it has started."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def group(self) -> int:
+        """The process group that it leads, with what its handlers start; 0 where there is none."""
         return self._process.pid if self._process is not None else 0
 
     async def start(self, app: str, *, measures_lag: bool, log: LogSetup | None) -> asyncio.StreamReader:
@@ -163,6 +169,7 @@ class Pool:
         self._start_from = 0.0
         self._round = 0
         self._failed_rounds = 0
+        self._guardian = Guardian()
         self._tending: set[asyncio.Task[None]] = set()
         self.runners: list[RunnerProcess] = []
 
@@ -226,6 +233,7 @@ class Pool:
                 await asyncio.wait(slow)
         if self._tending:
             await asyncio.wait(self._tending)
+        self._guardian.close()
 
     def kill_all(self) -> None:
         """Ends all of them now, whatever they are doing."""
@@ -251,11 +259,13 @@ class Pool:
         except OSError as error:
             runner.broken = f"no process could be started: {error}"
         else:
+            self._tell_guardian()
             asyncio.get_running_loop().call_later(START_TIMEOUT_S, self._kill_unless_ready, runner)
             code = await self._until_dead(runner, reader)
         runner.close()
         runner.has_ended = True
         self.runners.remove(runner)
+        self._tell_guardian()
         runner.is_decided.set()
         runner.is_gone.set()
         if not (self._is_closing or runner.is_quitting or runner.is_retired):
@@ -285,6 +295,9 @@ class Pool:
         self._failed_rounds += 1
         if self._failed_rounds == MAX_FAILED_ROUNDS:
             self._on_broken(runner.broken or "its runners die while they start")
+
+    def _tell_guardian(self) -> None:
+        self._guardian.watch([runner.group for runner in self.runners if runner.group and not runner.has_ended])
 
     async def _until_dead(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> int:
         """Hears what it says until its pipe is closed, and sees to it that it is dead then; its exit code.

@@ -49,7 +49,7 @@ def test_handlers_log_as_their_worker_does(cli: Cli, level: str, messages: list[
     assert [line["message"] for line in said if line["logger"] == "shop"] == messages
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_others(cli: Cli, hand: Hand) -> None:
     """A deployment that replaced the code under it, and a mistake in the new code."""
     worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2")
@@ -61,7 +61,7 @@ def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_other
     for runner in seen.info["runners"]:
         os.kill(runner["pid"], signal.SIGKILL)
     job = hand.add.enqueue_sync(1, 2)
-    _, err = worker.communicate(timeout=30)
+    _, err = worker.communicate(timeout=60)
 
     assert worker.returncode == 6
     assert "CRITICAL" in err

@@ -25,8 +25,9 @@ logger = logging.getLogger("rota.worker")
 #: When a runner could not start, none is started for this long.
 RESTART_PAUSE_S: Final = 1.0
 START_TIMEOUT_S: Final = 60.0
-#: So many rounds of runners that could not start, one after the other, and the worker gives up.
-MAX_FAILED_ROUNDS: Final = 5
+#: So many rounds of runners that could not start, one after the other, and the worker gives up. That is ten seconds and
+#: more: a deployment that replaces the files one by one is done by then.
+MAX_FAILED_ROUNDS: Final = 10
 #: What a dead runner said before its death is read for no longer than this.
 LAST_WORDS_S: Final = 0.2
 _PIPE_BYTES: Final = 2**20

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         StoreUnsupported,
         TaskConflict,
+        TaskSignal,
         UnknownTask,
         WrongState,
     )
@@ -96,6 +97,7 @@ __all__ = [
     "StoreUnsupported",
     "Task",
     "TaskConflict",
+    "TaskSignal",
     "UnknownTask",
     "WorkerInfo",
     "WrongState",
@@ -111,7 +113,7 @@ _HOMES: Final = {
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
-        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict "
+        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict TaskSignal "
         "UnknownTask WrongState"
     ),
     "rota.events": "Event",

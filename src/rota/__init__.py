@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         StoreUnsupported,
         TaskConflict,
+        TaskSignal,
         UnknownTask,
         WrongState,
     )
@@ -99,6 +100,7 @@ __all__ = [
     "StoreUnsupported",
     "Task",
     "TaskConflict",
+    "TaskSignal",
     "UnknownTask",
     "Update",
     "WorkerInfo",
@@ -119,7 +121,7 @@ _HOMES: Final = {
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
-        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict "
+        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict TaskSignal "
         "UnknownTask WrongState"
     ),
     "rota.events": "Event",

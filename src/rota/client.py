@@ -292,6 +292,12 @@ class Rota:
         """What another process of this program needs to reach the same server: for its own pipes, never for show."""
         return {"url": self._url, "namespace": self.namespace, "clock": self._clock}
 
+    def move(self, *, url: str | None, namespace: str) -> None:
+        """Uses another server and namespace from now on. What is open has to be closed first. For tests."""
+        self._url = url
+        self.namespace = namespace
+        self.keys = Keys(namespace)
+
     async def close(self) -> None:
         """Closes the connections of the running loop. The next call opens new ones."""
         link = self._links.pop(asyncio.get_running_loop(), None)

@@ -147,11 +147,31 @@ class Task(Generic[P, R, C]):
         self._plain = Prepared(self, {})
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
-        """Runs the function here and now, as if it had not been declared a task."""
+        """Runs the function here and now, as if it had not been declared a task.
+
+        A `Context` that is not given is made up. What `Depends` would provide has to be passed: TypeError says what.
+        """
         contexts = [d.name for d in self.signature.dependencies if d.provides is None and d.name not in kwargs]
+        given: tuple[Any, ...] = args
+        named: dict[str, Any] = kwargs
         if contexts and not any(isinstance(argument, Context) for argument in args):
-            return _call_beside(self.function, dict.fromkeys(contexts, detached_context(self)), args, kwargs)
-        return self.function(*args, **kwargs)
+            made_up = dict.fromkeys(contexts, detached_context(self))
+            given, named = _beside(self.function, made_up, args, kwargs)
+        self._check_provided(given, named)
+        return self.function(*given, **named)
+
+    def _check_provided(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        provided = {d.name: d.provides.provider for d in self.signature.dependencies if d.provides is not None}
+        if not provided:
+            return
+        passed = inspect.signature(self.function).bind_partial(*args, **kwargs).arguments
+        missing = [name for name in provided if name not in passed]
+        if missing:
+            providers = ", ".join(getattr(provided[name], "__name__", repr(provided[name])) for name in missing)
+            raise TypeError(
+                f"task {self.name!r} is called directly, with no worker to fill in what {providers} provides: "
+                f"pass {', '.join(f'{name}=…' for name in missing)}"
+            )
 
     def using(
         self,
@@ -310,16 +330,16 @@ def detached_context(task: Task[Any, Any, Any]) -> Context:
     return Context(record, reporter=SilentReporter(), fence=0, deadline=None)
 
 
-def _call_beside(
+def _beside(
     function: Callable[..., Any], named: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Calls with positional arguments that skip the parameters filled in here."""
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments for a call whose positional ones skip the parameters filled in here."""
     filled = list(args)
     for place, parameter in enumerate(inspect.signature(function).parameters.values()):
         is_positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         if is_positional and parameter.name in named and place <= len(filled):
             filled.insert(place, named.pop(parameter.name))
-    return function(*filled, **named, **kwargs)
+    return tuple(filled), {**named, **kwargs}
 
 
 def _origin(task: Task[Any, Any, Any]) -> tuple[str, str]:

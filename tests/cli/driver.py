@@ -25,6 +25,7 @@ ROTA: Final = (sys.executable, "-m", "rota.cli.main")
 #: The program of the tests, as a user would have written it.
 TASKS: Final = """
 import asyncio
+import logging
 import os
 
 from rota import Context, Rota
@@ -40,6 +41,12 @@ async def add(a: int, b: int = 1) -> int:
 @rota.task(queue="mail", retry=1, timeout=30, tags=["letter"])
 async def send(to: str) -> str:
     raise ValueError("no route to " + to)
+
+
+@rota.task
+async def say(text: str) -> None:
+    logging.getLogger("shop").info("it is %s", text)
+    logging.getLogger("shop").warning("it was %s", text)
 
 
 @rota.task

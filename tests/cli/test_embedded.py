@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rota.cli.dev import find_app
@@ -14,6 +15,7 @@ from rota.errors import ConfigurationError
 from tests.cli.driver import TASKS, Cli
 from tests.cli.nursery import Nursery
 from tests.embedded.home import Home
+from tests.eventually import eventually_sync
 
 
 @pytest.fixture
@@ -75,6 +77,22 @@ def test_dev_runs_everything_and_follows_the_code(here: Cli) -> None:
     assert here.run("enqueue", "add", "1", "2", "--app", "tasks:rota", "--wait").out == "200\n"
     dev.send_signal(signal.SIGINT)
     assert dev.wait(15) == 0
+
+
+@pytest.mark.parametrize("words", [("dev",), ("worker", "tasks:rota", "--reload", "--grace", "1")])
+def test_a_worker_does_not_outlive_the_command_that_restarts_it(here: Cli, words: tuple[str, ...]) -> None:
+    command = here.start(*words)
+    assert here.run("enqueue", "add", "1", "2", "--app", "tasks:rota", "--wait").out == "3\n"
+    family = [
+        child
+        for child in psutil.Process(command.pid).children(recursive=True)
+        if {"worker", "rota.worker.runner"} & set(child.cmdline())
+    ]
+    assert len(family) >= 2
+
+    command.kill()
+
+    eventually_sync(lambda: not [child for child in family if child.is_running()], 10)
 
 
 def test_dev_finds_the_one_rota_of_a_folder(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_what_cannot_be_a_job_is_refused_and_nothing_is_stored(
 def test_an_unknown_task_is_not_found_and_the_known_ones_are_named(cli: Cli, hand: Hand) -> None:
     hand.announce("send", "mail")
 
-    assert "this program declares: add, climb, send" in cli.run("enqueue", "sned", *APP, code=3).err
+    assert "this program declares: add, climb, say, send" in cli.run("enqueue", "sned", *APP, code=3).err
     assert "no worker has announced a task called 'sned'; known are: send." in cli.run("enqueue", "sned", code=3).err
 
 

@@ -93,3 +93,11 @@ def test_every_error_has_the_exit_code_of_its_kind() -> None:
     assert [next(code for kind, code in EXIT_CODES if isinstance(error, kind)) for error, _ in codes] == [
         c for _, c in codes
     ]
+
+
+def test_python_m_rota_is_the_command(cli: Cli) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rota", "--help"], capture_output=True, text=True, timeout=30, check=True
+    )
+
+    assert done.stdout == cli.run_bare("--help").out

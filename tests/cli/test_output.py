@@ -6,8 +6,8 @@ import json
 import logging
 import sys
 
-from rota.cli.logs import JsonFormatter
 from rota.cli.output import Table, clean, distance, moment, plain
+from rota.worker.logs import JsonFormatter
 
 
 def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:

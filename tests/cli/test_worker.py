@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 
@@ -35,6 +36,42 @@ def test_a_burst_runs_what_waits_in_every_queue_of_the_program_and_ends(cli: Cli
     assert (failed["level"], failed["job_id"], failed["queue"], failed["task"], failed["attempt"]) == (
         "warning", mail_id, "mail", "send", 1,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("level", "messages"), [("info", ["it is late", "it was late"]), ("warning", ["it was late"])])
+def test_handlers_log_as_their_worker_does(cli: Cli, level: str, messages: list[str]) -> None:
+    cli.run("enqueue", "say", "late", "--app", "tasks:rota")
+
+    done = cli.start("worker", "tasks:rota", "--burst", "--log-format", "json", "--log-level", level)
+    _, err = done.communicate(timeout=30)
+
+    said = [json.loads(line) for line in err.splitlines()]
+    assert [line["message"] for line in said if line["logger"] == "shop"] == messages
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_others(cli: Cli, hand: Hand) -> None:
+    """A deployment that replaced the code under it, and a mistake in the new code."""
+    worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2")
+    eventually_sync(lambda: any(w.info.get("runners") for w in hand.rota.workers_sync()), timeout=20)
+    (seen,) = hand.rota.workers_sync()
+    program = (cli.folder / "tasks.py").read_text()
+    cli.write("import nothing_of_that_name\n")
+
+    for runner in seen.info["runners"]:
+        os.kill(runner["pid"], signal.SIGKILL)
+    job = hand.add.enqueue_sync(1, 2)
+    _, err = worker.communicate(timeout=60)
+
+    assert worker.returncode == 6
+    assert "CRITICAL" in err
+    assert "tasks:rota does not start any more: " in err
+    assert "nothing_of_that_name" in err
+    assert hand.state(job.id) == "pending"
+    assert job.refresh_sync().counts.failures == 0
+    cli.write(program)
+    assert cli.start("worker", "tasks:rota", "--burst").wait(30) == 0
+    assert job.result_sync(1) == 3
 
 
 def test_a_worker_serves_only_the_queues_it_was_given_and_stops_when_told(cli: Cli, hand: Hand) -> None:

@@ -290,6 +290,31 @@ def test_a_task_called_directly_refuses_what_its_function_would_refuse(rota: Rot
         send("a", to="b")  # pyright: ignore[reportCallIssue]
 
 
+def test_a_task_called_directly_says_which_dependencies_to_pass(rota: Rota) -> None:
+    """What would arrive there is a mark for the worker, and no database."""
+
+    def open_database() -> str:
+        return "real"
+
+    def open_cache() -> str:
+        return "real"
+
+    @rota.task
+    def look_up(
+        ctx: Context, query: str, db: str = Depends(open_database), *, cache: str = Depends(open_cache)
+    ) -> list[object]:
+        return [ctx.attempt, query, db, cache]
+
+    with pytest.raises(TypeError, match=r"what open_database, open_cache provides: pass db=…, cache=…"):
+        look_up("all")
+    with pytest.raises(TypeError, match=r"what open_cache provides: pass cache=…"):
+        look_up("all", "fake")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        look_up("all", "fake", nonsense=1)  # type: ignore[call-arg]
+    assert look_up("all", "fake", cache="none") == [1, "all", "fake", "none"]
+    assert look_up("all", db="fake", cache="none") == [1, "all", "fake", "none"]
+
+
 def test_a_task_called_directly_takes_a_context_that_it_is_given(rota: Rota) -> None:
     @rota.task
     def behind(to: str, ctx: Context) -> int:

@@ -174,7 +174,7 @@ async def test_a_follower_that_is_too_slow_is_told(rota: Rota, send: Task[[], An
     await send.enqueue()
     events = rota.events()
     first = asyncio.ensure_future(anext(events))
-    await asyncio.sleep(0.1)
+    await eventually(lambda: any(client["cmd"] == "xread" for client in raw.client_list()))
     await send.enqueue()
     assert (await first).verb == "enqueue"
     # While it does something else, more comes than is kept.

@@ -48,6 +48,16 @@ def send(rota: Rota) -> Task[[], Any, Any]:
     return send
 
 
+async def awaited_by_store(rota: Rota, *jobs: Job[Any]) -> None:
+    """Until the store knows that somebody waits for the end of each."""
+    runs = {str(job.run).encode() for job in jobs}
+
+    async def all_are() -> bool:
+        return runs <= set(await rota.store.gateway.command("HKEYS", rota.keys.queue("default", "waiters")))
+
+    await eventually(all_are)
+
+
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,7 +186,7 @@ async def test_a_result_that_is_not_kept_is_still_given_to_who_waits_for_it(
 ) -> None:
     awaited, nobodys = await send.enqueue(), await send.enqueue()
     waiter = asyncio.create_task(awaited.result(timeout=20))
-    await asyncio.sleep(0.05)
+    await awaited_by_store(send.rota, awaited)
 
     await hand.finish(awaited, 5, keep=Keep(finished=0))
     await hand.finish(nobodys, 5, keep=Keep(finished=0))
@@ -190,7 +200,7 @@ async def test_a_result_that_is_not_kept_is_still_given_to_who_waits_for_it(
 async def test_who_waits_is_told_that_the_job_is_gone(send: Task[[], Any, Any]) -> None:
     deleted, purged = [await send.enqueue() for _ in range(2)]
     waiting = [asyncio.create_task(job.result(timeout=20)) for job in (deleted, purged)]
-    await asyncio.sleep(0.05)
+    await awaited_by_store(send.rota, deleted, purged)
 
     await deleted.delete()
     await send.rota.queue().purge()
@@ -205,7 +215,7 @@ async def test_who_waits_is_told_that_the_job_is_gone(send: Task[[], Any, Any]) 
 async def test_a_waiter_is_told_of_the_end(send: Task[[], Any, Any], hand: Hand, end: str) -> None:
     job = await send.enqueue()
     waiters = [asyncio.create_task(job.result(timeout=20)) for _ in range(3)]
-    await asyncio.sleep(0.05)
+    await awaited_by_store(send.rota, job)
 
     if end == "complete":
         await hand.finish(job, 5)
@@ -221,7 +231,7 @@ async def test_a_waiter_is_told_of_the_end(send: Task[[], Any, Any], hand: Hand,
 async def test_many_waiters_hear_of_their_own_job_only(send: Task[[], Any, Any], rota: Rota, hand: Hand) -> None:
     jobs = [await send.enqueue() for _ in range(100)]
     waiters = [asyncio.create_task(job.result(timeout=20)) for job in jobs]
-    await asyncio.sleep(0.05)
+    await awaited_by_store(send.rota, *jobs)
 
     for place, claimed in enumerate(await hand.claim(100, queue="default")):
         assert await hand.complete(claimed, encode_result(place)) == "ok"
@@ -232,7 +242,7 @@ async def test_many_waiters_hear_of_their_own_job_only(send: Task[[], Any, Any],
 async def test_a_waiter_that_leaves_does_not_disturb_the_others(send: Task[[], Any, Any], hand: Hand) -> None:
     job = await send.enqueue()
     stays, leaves = (asyncio.create_task(job.result(timeout=20)) for _ in range(2))
-    await asyncio.sleep(0.05)
+    await awaited_by_store(send.rota, job)
     leaves.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaves
@@ -334,9 +344,12 @@ async def test_each_state_is_explained(send: Task[[], Any, Any], rota: Rota, han
     assert (await plainly_off.explain()).endswith(" ago: by request")
 
 
-async def test_a_job_that_is_overdue_says_what_holds_it_up(send: Task[[], Any, Any], rota: Rota, hand: Hand) -> None:
+async def test_a_job_that_is_overdue_says_what_holds_it_up(
+    send: Task[[], Any, Any], rota: Rota, hand: Hand, raw: redis.Redis
+) -> None:
     job = await send.using(delay=0.01).enqueue()
-    await asyncio.sleep(0.02)
+    due_at = (await job.refresh()).due_at or 0
+    await eventually(lambda: raw.time() > (due_at // 1000, due_at % 1000 * 1000 + 1000))
     assert await job.state() == JobState.SCHEDULED, "nobody was there to promote it"
 
     assert "no worker serves queue default" in await job.explain()

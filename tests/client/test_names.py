@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,10 @@ def test_importing_the_package_imports_nothing_else_of_it() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_worker_can_be_started_from_code() -> None:
+    from rota.worker import WorkerConfig, run_worker
+
+    assert (WorkerConfig.__name__, run_worker.__name__) == ("WorkerConfig", "run_worker")
+    assert importlib.import_module("rota.worker").__all__ == ["WorkerConfig", "run_worker"]

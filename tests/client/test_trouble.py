@@ -90,12 +90,15 @@ async def test_a_server_that_is_down_is_told_after_some_patience(nobody: str, op
         assert nobody.rpartition("@")[2] in str(raised.value)
 
 
-async def test_a_server_that_comes_up_in_time_is_enough(own_server: OwnServers, namespace: str) -> None:
+async def test_a_server_that_comes_up_in_time_is_enough(
+    own_server: OwnServers, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "rota.store")
     server = own_server(tcp=True)
     server.stop()
     async with Rota(server.url, namespace=namespace) as rota:
         asked = asyncio.create_task(declare(rota).enqueue())
-        await asyncio.sleep(0.1)
+        await eventually(lambda: "trying again" in caplog.text)
 
         await asyncio.to_thread(server.start)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
 from rota import JobState
@@ -87,3 +88,27 @@ async def test_runners_that_are_just_starting_die_with_their_supervisor(crew: Cr
     victim.kill()
 
     await all_gone(runners, 5)
+
+
+async def test_what_handlers_started_dies_with_their_supervisor(crew: Crew) -> None:
+    """The runner is killed by the system, and cannot see to it: its process group is ended for it."""
+    victim = await crew.start()
+    await crew.program.keep_pipe_open.enqueue("subject")
+    await crew.noted("subject")
+    children = [int(pid) for pid in crew.notes("family")]
+    assert children
+
+    victim.kill()
+
+    await all_gone([*children, *victim.runners()], 3)
+
+
+async def test_a_worker_that_stops_in_good_order_leaves_no_process_behind(crew: Crew) -> None:
+    worker = await crew.start()
+    family = [child.pid for child in psutil.Process(worker.pid).children(recursive=True)]
+    assert len(family) > len(worker.runners()), "nobody watches over the runners"
+
+    worker.terminate()
+
+    assert await worker.ended(10) == 0
+    await all_gone(family, 2)

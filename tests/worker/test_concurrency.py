@@ -44,9 +44,17 @@ async def test_the_limit_holds_over_processes_threads_and_loop_together(crew: Cr
 async def test_loop_processes_share_the_jobs(crew: Crew) -> None:
     """`--processes 2`: two loops, both used."""
     await crew.start("--processes", "2", concurrency=8)
-    jobs = await crew.enqueue_many(crew.program.nap.call(0.2) for _ in range(8))
 
-    pids = [await job.result(20) for job in jobs]
+    async def nap(seconds: float) -> list[int]:
+        jobs = await crew.enqueue_many(crew.program.nap.call(seconds) for _ in range(8))
+        return [await job.result(20) for job in jobs]
+
+    async def both_have_started() -> bool:  # the worker is announced as soon as one has
+        return len(set(await nap(0.01))) == 2
+
+    await eventually(both_have_started)
+
+    pids = await nap(0.2)
 
     assert sorted(pids.count(pid) for pid in set(pids)) == [4, 4]
 

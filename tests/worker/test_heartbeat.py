@@ -76,7 +76,10 @@ def _tower(flights: Flights) -> Tower:
 
     def nowhere(_queue: str, _report: Report) -> None: ...
 
+    def unheard(_reason: str) -> None: ...
+
     pool = Pool(
-        "none:rota", loops=0, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=nobody, on_death=nobody
-    )
+        "none:rota", loops=0, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=nobody, on_death=nobody,
+        on_broken=unheard,
+    )  # fmt: skip
     return Tower(flights, pool, app="none:rota", report=nowhere)

@@ -31,6 +31,10 @@ def ignore(_runner: RunnerProcess, _message: list[Any]) -> None:
     """What a runner says is of no interest."""
 
 
+def unheard(_reason: str) -> None:
+    """Nor is why none can start."""
+
+
 def flight(run: str = "r1", claim: str = "1.a", queue: str = "q") -> Flight:
     """A job that this worker has claimed."""
     return Flight(Claimed(queue, run, claim, Counts(attempt=1), b""), None)
@@ -185,7 +189,7 @@ async def test_a_process_that_is_still_starting_is_never_left_stopped(monkeypatc
     dead: list[RunnerProcess] = []
     pool = Pool(
         "no.such.app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=ignore,
-        on_death=dead.append,
+        on_death=dead.append, on_broken=unheard,
     )  # fmt: skip
 
     runner = pool.runner_for("process")
@@ -204,7 +208,7 @@ async def test_a_process_that_cannot_be_started_is_told_and_its_jobs_come_back(m
     dead: list[RunnerProcess] = []
     pool = Pool(
         "app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=ignore,
-        on_death=dead.append,
+        on_death=dead.append, on_broken=unheard,
     )  # fmt: skip
 
     runner = pool.runner_for("process")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 from pathlib import Path
 from typing import cast
@@ -19,7 +18,6 @@ async def test_a_job_starts_when_it_is_enqueued_not_at_the_next_look(crew: Crew)
     await crew.start()
     delays: list[int] = []
     for _ in range(10):
-        await asyncio.sleep(0.05)
         job = await crew.program.nap.enqueue(0)
         await job.result(10)
         record = await job.refresh()
@@ -86,9 +84,12 @@ async def test_a_worker_that_nobody_wakes_looks_for_itself(crew: Crew) -> None:
     await (await crew.program.nap.enqueue(0)).result(10)
     with crew.redis() as client:
         watch = Stopwatch()
-        while watch.seconds < 1.2:
+
+        def is_forgotten_for_a_while() -> bool:
             client.zrem(crew.key("idle"), worker.id)
-            await asyncio.sleep(0.02)
+            return watch.seconds > 1.2
+
+        await eventually(is_forgotten_for_a_while)
         job = await crew.program.nap.enqueue(0)
 
         await crew.until(job, "completed", 5)

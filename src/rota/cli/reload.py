@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from rota.cli.lifeline import Lifeline
 from rota.cli.output import note
 from rota.errors import ConfigurationError
 
@@ -44,6 +45,7 @@ class _Reloader:
         self._command = command
         self._folder = folder
         self._grace = grace
+        self._lifeline = Lifeline()
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -76,13 +78,12 @@ class _Reloader:
                     is_told = True
             return _exit_code(process.wait())
         finally:
+            self._lifeline.close()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # A group of its own: Ctrl-C in the terminal reaches this process alone, which passes it on once. Else the
-        # worker would get it twice, and a second signal means: cancel now.
-        self._process = subprocess.Popen(self._command, process_group=0)
+        self._process = self._lifeline.start(self._command)
         if self._stopping.is_set():
             self._process.terminate()
         return self._process

@@ -128,8 +128,10 @@ def run_settled(
 
 
 def _run(config: WorkerConfig, log_format: str, log_level: str) -> int:
-    from rota.cli.logs import configure
+    from rota.cli.lifeline import follow
+    from rota.worker.logs import configure
     from rota.worker.worker import run_worker
 
+    follow()
     configure(log_format, log_level)
-    return run_worker(config)
+    return run_worker(replace(config, log_format=log_format, log_level=log_level))

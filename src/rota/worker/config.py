@@ -29,6 +29,9 @@ class WorkerConfig:
     max_jobs: int | None = None
     max_rss_mb: int | None = None
     name: str | None = None
+    #: How the runners log, text or json, and from which level on; None leaves that to the program.
+    log_format: str | None = None
+    log_level: str = "info"
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -41,6 +44,8 @@ class WorkerConfig:
             raise InvalidOption("concurrency", f"{self.concurrency!r} is not 1 to {MAX_CONCURRENCY:,}, nor auto")
         if not 1 <= self.processes <= 1024:
             raise InvalidOption("processes", f"{self.processes!r} is not 1 to 1,024")
+        if self.log_format not in (None, "text", "json"):
+            raise InvalidOption("log_format", f"{self.log_format!r} is neither text nor json")
         if self.grace < 0:
             raise InvalidOption("grace", f"{self.grace!r} is negative")
         for option, value in (("max_jobs", self.max_jobs), ("max_rss_mb", self.max_rss_mb)):

@@ -211,6 +211,12 @@ class Desk:
                 self._reports[queue] = kept
             else:
                 del self._reports[queue]
+        if reports and self._is_burst:
+            # What has ended may have enqueued more, and the wake-up for it may still be on its way: nothing is left to
+            # do only when a claim that was sent after the report has brought nothing.
+            for other in self.lines:
+                other.is_hopeful = other.is_hopeful or other is not line
+            self._something.set()
         if line is not None:
             line.is_unanswered = False
             self._receive(line, answers[-1])

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from rota.errors import ConfigurationError
 from rota.worker.flights import Flight, Key
+from rota.worker.guardian import Guardian
 from rota.worker.processes import kill_group, kill_tree, rss_bytes
 from rota.worker.wire import Message, frame, read_frame
 
@@ -24,9 +25,14 @@ logger = logging.getLogger("rota.worker")
 #: When a runner could not start, none is started for this long.
 RESTART_PAUSE_S: Final = 1.0
 START_TIMEOUT_S: Final = 60.0
+#: So many rounds of runners that could not start, one after the other, and the worker gives up. That is ten seconds and
+#: more: a deployment that replaces the files one by one is done by then.
+MAX_FAILED_ROUNDS: Final = 10
 #: What a dead runner said before its death is read for no longer than this.
 LAST_WORDS_S: Final = 0.2
 _PIPE_BYTES: Final = 2**20
+#: Format and level.
+LogSetup = tuple[str, str]
 
 
 class RunnerProcess:
@@ -43,13 +49,17 @@ class RunnerProcess:
         self.is_decided = asyncio.Event()
         self.is_gone = asyncio.Event()
         self.is_quitting = False
+        #: Those started between two failures belong to one round, and fail for one reason.
+        self.round = 0
         self.lag_ms = 0
         self.facts: dict[str, Any] = {}
         self.broken = ""
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
-        self._is_doomed = False
+        self.is_doomed = False
+        #: It did not die by itself.
+        self.was_killed = False
         self._outbox: list[Message] = []
 
     @property
@@ -57,7 +67,12 @@ class RunnerProcess:
         """The process's id; 0 before it has started."""
         return self._process.pid if self._process is not None else 0
 
-    async def start(self, app: str, *, measures_lag: bool) -> asyncio.StreamReader:
+    @property
+    def group(self) -> int:
+        """The process group that it leads, with what its handlers start; 0 where there is none."""
+        return self._process.pid if self._process is not None else 0
+
+    async def start(self, app: str, *, measures_lag: bool, log: LogSetup | None) -> asyncio.StreamReader:
         """Starts the process; the reader gives what it says."""
         loop = asyncio.get_running_loop()
         to_child, from_parent = os.pipe()
@@ -66,7 +81,7 @@ class RunnerProcess:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "rota.worker.runner", app, self.kind, str(to_child), str(from_child),
-                "lag" if measures_lag else "-",
+                "lag" if measures_lag else "-", *(log or ()),
                 pass_fds=(to_child, from_child), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         finally:
@@ -77,7 +92,7 @@ class RunnerProcess:
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(to_parent, "rb", buffering=0)
         )
         self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(from_parent, "wb", buffering=0))
-        if self._is_doomed:
+        if self.is_doomed:
             self.kill()
         elif self._outbox:
             self._flush()
@@ -96,7 +111,7 @@ class RunnerProcess:
 
     def kill(self) -> None:
         """Ends the process and everything it started, now, or as soon as it has started."""
-        self._is_doomed = True
+        self.is_doomed = True
         if self._process is None:
             return
         if self.is_ready and self._process.returncode is None:
@@ -132,21 +147,30 @@ class Pool:
         *,
         loops: int,
         measures_lag: bool,
+        log: LogSetup | None = None,
         max_jobs: int | None,
         max_rss_mb: int | None,
         on_message: Callable[[RunnerProcess, list[Any]], None],
         on_death: Callable[[RunnerProcess], None],
+        on_broken: Callable[[str], None],
+        make_runner: Callable[[str], RunnerProcess] = RunnerProcess,
     ) -> None:
         self._app = app
         self._loops = loops
         self._measures_lag = measures_lag
+        self._log = log
         self._max_jobs = max_jobs
         self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
         self._on_message = on_message
         self._on_death = on_death
+        self._on_broken = on_broken
+        self._make_runner = make_runner
         self._is_closing = False
         self._has_started = False
         self._start_from = 0.0
+        self._round = 0
+        self._failed_rounds = 0
+        self._guardian = Guardian()
         self._tending: set[asyncio.Task[None]] = set()
         self.runners: list[RunnerProcess] = []
 
@@ -210,6 +234,7 @@ class Pool:
                 await asyncio.wait(slow)
         if self._tending:
             await asyncio.wait(self._tending)
+        self._guardian.close()
 
     def kill_all(self) -> None:
         """Ends all of them now, whatever they are doing."""
@@ -218,7 +243,7 @@ class Pool:
             runner.kill()
 
     def _spawn(self, kind: str) -> RunnerProcess:
-        runner = RunnerProcess(kind)
+        runner = self._make_runner(kind)
         self.runners.append(runner)
         task = asyncio.create_task(self._tend(runner), name=f"rota-runner-{kind}")
         self._tending.add(task)
@@ -229,16 +254,19 @@ class Pool:
         """Listens to a runner for as long as it lives, and replaces it if it should not have died."""
         code: int | None = None
         await asyncio.sleep(max(0.0, self._start_from - asyncio.get_running_loop().time()))
+        runner.round = self._round
         try:
-            reader = await runner.start(self._app, measures_lag=self._measures_lag)
+            reader = await runner.start(self._app, measures_lag=self._measures_lag, log=self._log)
         except OSError as error:
             runner.broken = f"no process could be started: {error}"
         else:
+            self._tell_guardian()
             asyncio.get_running_loop().call_later(START_TIMEOUT_S, self._kill_unless_ready, runner)
             code = await self._until_dead(runner, reader)
         runner.close()
         runner.has_ended = True
         self.runners.remove(runner)
+        self._tell_guardian()
         runner.is_decided.set()
         runner.is_gone.set()
         if not (self._is_closing or runner.is_quitting or runner.is_retired):
@@ -248,11 +276,29 @@ class Pool:
         if not runner.is_ready:
             # Whatever the reason, the next one would fare no better at once, however many jobs ask for it.
             self._start_from = asyncio.get_running_loop().time() + RESTART_PAUSE_S
+            if runner.broken or not runner.was_killed:  # else it was for a job that is to be stopped
+                self._count_failure(runner)
         self._on_death(runner)
         # Before the worker has started, one that cannot start is a mistake to be told, not to be tried again.
         loops = [r for r in self.runners if r.kind == "loop" and not r.is_retired]
-        if runner.kind == "loop" and len(loops) < self._loops and not self._is_closing and self._has_started:
+        if runner.kind == "loop" and len(loops) < self._loops and self._may_start:
             self._spawn("loop")
+
+    @property
+    def _may_start(self) -> bool:
+        return self._has_started and not self._is_closing and self._failed_rounds < MAX_FAILED_ROUNDS
+
+    def _count_failure(self, runner: RunnerProcess) -> None:
+        """The program may have been changed under the worker, and not start any more: that shall not go on for ever."""
+        if runner.round != self._round or not self._may_start:
+            return
+        self._round += 1
+        self._failed_rounds += 1
+        if self._failed_rounds == MAX_FAILED_ROUNDS:
+            self._on_broken(runner.broken or "its runners die while they start")
+
+    def _tell_guardian(self) -> None:
+        self._guardian.watch([runner.group for runner in self.runners if runner.group and not runner.has_ended])
 
     async def _until_dead(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> int:
         """Hears what it says until its pipe is closed, and sees to it that it is dead then; its exit code.
@@ -265,6 +311,7 @@ class Pool:
         # What it said before it died is in the pipe, and is heard.
         await asyncio.wait((listening,), timeout=LAST_WORDS_S)
         listening.cancel()
+        runner.was_killed = runner.is_doomed
         # What it started must not outlive it.
         runner.kill()
         return await dying
@@ -274,6 +321,7 @@ class Pool:
             for message in messages:
                 if message[0] == "hello":
                     runner.facts, runner.is_ready = message[1], True
+                    self._failed_rounds = 0
                     runner.is_decided.set()
                 elif message[0] == "broken":
                     runner.broken = message[1]

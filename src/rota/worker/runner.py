@@ -1,7 +1,8 @@
 """The process that runs handlers. It has no lease to lose and no connection to keep: its supervisor has.
 
-Started as `python -m rota.worker.runner <app> <kind> <in> <out> <measure>`. A "loop" runner runs many handlers, on its
-event loop and in threads. A "process" runner runs one at a time, in its main thread, and is killed to stop it.
+Started as `python -m rota.worker.runner <app> <kind> <in> <out> <measure> [<log format> <log level>]`. A "loop" runner
+runs many handlers, on its event loop and in threads. A "process" runner runs one at a time, in its main thread, and is
+killed to stop it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +26,8 @@ from rota.core.job import Counts
 from rota.errors import RotaError
 from rota.loading import load_app
 from rota.worker.executor import Assignment, Attempt, Executor, Outcome
-from rota.worker.wire import Message, Mouth, read_frame
+from rota.worker.logs import configure
+from rota.worker.wire import Message, Mouth, Speaks, read_frame
 
 #: What is said in quick succession is sent once in this time.
 PROGRESS_EVERY_S: Final = 0.1
@@ -35,7 +38,7 @@ _PR_SET_PDEATHSIG: Final = 1
 class Runner:
     """Takes assignments from the supervisor, and says how each ended."""
 
-    def __init__(self, rota: Rota, kind: str, mouth: Mouth) -> None:
+    def __init__(self, rota: Rota, kind: str, mouth: Speaks) -> None:
         self._rota = rota
         self._kind = kind
         self._mouth = mouth
@@ -122,7 +125,7 @@ class ProgressSender:
     A thread of its own does that, because a handler that is busy with other things would leave its last word unsaid.
     """
 
-    def __init__(self, mouth: Mouth) -> None:
+    def __init__(self, mouth: Speaks) -> None:
         self._mouth = mouth
         self._latest: dict[tuple[str, str, str], Message] = {}
         self._lock = threading.Lock()
@@ -159,7 +162,7 @@ class ProgressSender:
 class PipeReporter:
     """Sends a handler's progress and log to the supervisor, which owns the lease. Usable from any thread."""
 
-    def __init__(self, mouth: Mouth, progress: ProgressSender, assignment: Assignment) -> None:
+    def __init__(self, mouth: Speaks, progress: ProgressSender, assignment: Assignment) -> None:
         self._mouth = mouth
         self._progress = progress
         self._assignment = assignment
@@ -181,11 +184,13 @@ class PipeReporter:
         )
 
 
-def main(app: str, kind: str, source: int, sink: int, measures_lag: bool) -> int:
+def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: Sequence[str] = ()) -> int:
     """Runs until told to quit. What goes wrong before the first assignment is told to the supervisor."""
     _die_with_supervisor(source)
     _leave_signals_to_supervisor()
     mouth = Mouth(sink)
+    if log:  # before the program is imported: what it decides on logging itself is the last word
+        configure(*log)
     try:
         rota = load_app(app)
         for task in rota.tasks:
@@ -277,4 +282,4 @@ def _facts(rota: Rota) -> dict[str, Any]:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    sys.exit(main(words[0], words[1], int(words[2]), int(words[3]), words[4] == "lag"))
+    sys.exit(main(words[0], words[1], int(words[2]), int(words[3]), words[4] == "lag", words[5:]))

@@ -13,7 +13,7 @@ import struct
 import threading
 from asyncio import IncompleteReadError, StreamReader
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -37,6 +37,14 @@ async def read_frame(reader: StreamReader) -> list[list[Any]] | None:
         return _decode(await reader.readexactly(length))
     except (IncompleteReadError, ConnectionError, msgspec.DecodeError):
         return None
+
+
+class Speaks(Protocol):
+    """A runner's way of speaking, from any thread."""
+
+    def say(self, *messages: Message) -> None:
+        """Sends messages, one frame."""
+        ...
 
 
 class Mouth:

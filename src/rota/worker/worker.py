@@ -15,13 +15,14 @@ import os
 import secrets
 import signal
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from rota.client import Rota
 from rota.doctor import STANDING, examine
-from rota.errors import StoreError, StoreUnsupported
+from rota.errors import ConfigurationError, StoreError, StoreUnsupported
 from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
@@ -45,7 +46,10 @@ HURRY_S: Final = 0.2
 
 
 def run_worker(config: WorkerConfig) -> int:
-    """Runs a worker until it is told to stop, or, in burst mode, until nothing is left to do. Returns an exit code."""
+    """Runs a worker until it is told to stop, or, in burst mode, until nothing is left to do. Returns an exit code.
+
+    For the main thread of a program: SIGTERM and SIGINT are how it is told. Raises RotaError when it cannot start.
+    """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(Worker(config).run())
 
@@ -53,7 +57,7 @@ def run_worker(config: WorkerConfig) -> int:
 class Worker:
     """One worker: made of its parts, started, drained, stopped."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, *, make_runner: Callable[[str], RunnerProcess] = RunnerProcess) -> None:
         self.config = config
         host = socket.gethostname().partition(".")[0][:32] or "host"
         self.id = f"{config.name or host}-{os.getpid()}-{secrets.token_hex(3)}"
@@ -65,24 +69,33 @@ class Worker:
             config.app,
             loops=config.processes,
             measures_lag=config.concurrency == "auto",
+            log=(config.log_format, config.log_level) if config.log_format else None,
             max_jobs=config.max_jobs,
             max_rss_mb=config.max_rss_mb,
             on_message=self._hear,
             on_death=self._bury,
+            on_broken=self._give_up,
+            make_runner=make_runner,
         )
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
         self.desk: Desk
         self._courier: Courier
         self._sayings: Sayings
         self._signals = 0
+        #: Why it cannot go on; "" while it can.
+        self._fault = ""
         self._asked_to_stop = asyncio.Event()
         self._asked_to_hurry = asyncio.Event()
 
     async def run(self) -> int:
-        """From start to stop. Raises RotaError when it cannot start."""
+        """From start to stop, which signals ask for. Raises RotaError when it cannot start, or not any more."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        return await self.work()
+
+    async def work(self) -> int:
+        """The same, without a word in what signals do."""
         try:
             facts = await self.pool.start()
             self.tower.tasks = facts["tasks"]
@@ -95,6 +108,8 @@ class Worker:
                 await rota.close()
         finally:
             await self.pool.close()
+        if self._fault:
+            raise ConfigurationError(f"{self.config.app} does not start any more: {self._fault}")
         return 0
 
     def stop(self) -> None:
@@ -208,6 +223,12 @@ class Worker:
 
     def _bury(self, runner: RunnerProcess) -> None:
         self.tower.bury(runner)
+
+    def _give_up(self, reason: str) -> None:
+        """No runner can start any more. What still runs may finish; the rest is for other workers."""
+        self._fault = reason
+        logger.critical("worker %s leaves: %s does not start any more: %s", self.id, self.config.app, reason)
+        self._asked_to_stop.set()
 
     def _report(self, queue: str, report: Report) -> None:
         self.desk.report(queue, report)

@@ -1,4 +1,4 @@
-"""How a worker logs: lines for people, or one JSON object per line for programs. Standard library only."""
+"""How a worker and its runners log: lines for people, or one JSON object per line for programs."""
 
 from __future__ import annotations
 

@@ -21,11 +21,18 @@ class Parent(msgspec.Struct, frozen=True):
     ref: JobRef
     may_fail: bool = False
     if_gone: IfGone = "refused"
+    #: What its result takes the place of in the dependent's arguments; "" where that is not wanted.
+    token: str = ""
 
     @property
     def name(self) -> str:
         """What the dependent calls it, in the store and in its reasons."""
         return str(self.ref)
+
+    @property
+    def tie(self) -> str:
+        """As the scripts take it."""
+        return f"{self}={self.token}" if self.token else str(self)
 
     def __str__(self) -> str:
         return f"?{self.name}" if self.may_fail else self.name

@@ -57,6 +57,8 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "parents": KeySpec("parents", "set", "register", WITH_JOB, "runs that others come after"),
     "heirs": KeySpec("heirs:{name}", "zset", "register", WITH_JOB, "one run's dependents -> latest news they had"),
     "endings": KeySpec("endings", "hash", "all", WITH_JOB, "parent -> number and kind of its latest news"),
+    "legacies": KeySpec("legacies", "hash", "complete", "when delivered", "parent with news -> its result"),
+    "steps": KeySpec("steps", "set", "prepare", WITH_JOB, "runs that belong to a workflow: a purge leaves them alone"),
     "outbox": KeySpec("outbox", "zset", "all", "when delivered", "parent with news for its dependents -> when to tell"),
     "results": KeySpec("results", "hash", "complete", WITH_JOB, "run -> encoded result, unless it is null"),
     "errors": KeySpec("errors", "hash", "fail", WITH_JOB, "run -> its last error"),
@@ -80,6 +82,20 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
+    "flow": KeySpec(
+        "flow:{name}", "hash", "open_flow", "a day after its end", "one workflow: graph, state, its steps'"
+    ),
+    "flows": KeySpec("flows", "zset", "open_flow", "with its workflow", "workflow -> when it was committed, ms"),
+    "flow_due": KeySpec(
+        "flow_due", "zset", "advance", "with its workflow", "workflow that waits for a decision -> when"
+    ),
+    "held": KeySpec(
+        "held", "zset", "turn", "with its workflow", "workflow that failed and waits for `resume` -> since"
+    ),
+    "places": KeySpec("places:{name}", "zset", "turn", "with its workflow", "workflows of one name that may advance"),
+    "queued": KeySpec(
+        "queued:{name}", "zset", "turn", "with its workflow", "workflows of one name that wait for a place"
+    ),
     "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
 }
 
@@ -101,9 +117,11 @@ class Keys:
         pattern = QUEUE_KEYS[name].pattern
         return self._prefix(queue) + (pattern.format(name=part) if part else pattern.partition(":{name}")[0])
 
-    def shared(self, name: str) -> str:
-        """A key that belongs to no queue."""
-        return f"{self.namespace}:{{~}}:{GLOBAL_KEYS[name].pattern}"
+    def shared(self, name: str, part: str = "") -> str:
+        """A key that belongs to no queue; `part` fills the pattern of a key there are many of."""
+        pattern = GLOBAL_KEYS[name].pattern
+        filled = pattern.format(name=part) if part else pattern.partition(":{name}")[0]
+        return f"{self.namespace}:{{~}}:{filled}"
 
     def inbox(self, participant: str) -> str:
         """The channel on which a worker or client is told things."""

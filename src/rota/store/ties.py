@@ -19,6 +19,7 @@ from rota.core.after import Parent
 from rota.core.job import encode_run, make_suffix
 from rota.errors import JobNotFound, StoreUnavailable
 from rota.store.gateway import Argument
+from rota.store.scripts import script
 from rota.store.store import Made, NewJob, Store
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ T = TypeVar("T")
 SLICE: Final = 200
 #: Nobody else delivers for this long what somebody has taken out of an outbox.
 HOLD_MS: Final = 2_000
+#: Where workflows live: the slot of all keys that belong to no queue.
+FLOWS: Final = "~"
 #: How often a dependent is made anew whose id was taken, or which was swept, while it was being tied.
 TRIES: Final = 5
 
@@ -37,7 +40,34 @@ class Tied(NamedTuple):
     parents: Sequence[Parent]
 
 
-class _Prepared(NamedTuple):
+class Edge(NamedTuple):
+    """A dependent, and one that it comes after. The dependent may be a workflow: then `run` is its id."""
+
+    queue: str
+    run: str
+    parent: Parent
+    #: What the dependent calls the parent, if not by its id.
+    alias: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the dependent calls the parent."""
+        return self.alias or self.parent.name
+
+
+class Message(NamedTuple):
+    """One piece of news for one dependent."""
+
+    run: str
+    name: str
+    number: str
+    outcome: str
+    rule: str
+    result: bytes
+    attempts: str
+
+
+class Prepared(NamedTuple):
     """A dependent that is written and not yet visible."""
 
     place: int
@@ -70,6 +100,21 @@ class Ties:
             )
         return [made[place] for place in range(len(wanted))]
 
+    async def enqueue_once(self, queue: str, wanted: Sequence[Tied]) -> list[Made]:
+        """The same for jobs whose ids are used once: one that was made before is left as it is, also when it ended."""
+        made: list[Made] = []
+        for tied in wanted:
+            if tied.parents:
+                prepared, held = await self.prepare(queue, {0: tied}, kind="step")
+                if not held:
+                    (one,) = prepared
+                    await self.register([Edge(queue, one.run, parent) for parent in one.parents])
+                    if await self.commit(queue, [one.run]) == ["visible"]:
+                        made.append(Made(one.id, one.run))
+                        continue
+            made += await self._store.enqueue(queue, [tied.job])
+        return made
+
     async def post(self, queue: str, *, whose: str = "free") -> set[str]:
         """Delivers news of a queue's runs; the queues of those who were told.
 
@@ -77,12 +122,17 @@ class Ties:
         """
         told: set[str] = set()
         while taken := await self._take(queue, whose):
-            messages: dict[str, list[tuple[Argument, ...]]] = defaultdict(list)
+            messages: dict[str, list[Message]] = defaultdict(list)
             for news in taken:
                 for heir in news.heirs:
                     heir_queue, run, name = heir.split(" ", 2)
-                    messages[heir_queue].append((run, name, news.number, news.outcome, news.rule))
-            await asyncio.gather(*(self._deliver(heir_queue, of) for heir_queue, of in messages.items()))
+                    result = news.result if name.endswith("=") else b""
+                    messages[heir_queue].append(
+                        Message(
+                            run, name.removesuffix("="), news.number, news.outcome, news.rule, result, news.attempts
+                        )
+                    )
+            await asyncio.gather(*(self.pass_on(heir_queue, of) for heir_queue, of in messages.items()))
             for news in taken:
                 await self._gateway.run(
                     "settle", self._store.script_keys("settle", queue), [news.run, news.number, *news.heirs]
@@ -100,89 +150,99 @@ class Ties:
             for heirs in told:
                 if on_told is not None:
                     on_told(heirs)
-            queues = told
+            queues = told - {FLOWS}
 
     # --- making ------------------------------------------------------------------------------------------------
 
     async def _attempt(self, queue: str, wanted: dict[int, Tied]) -> dict[int, Made]:
-        prepared, held = await self._prepare(queue, wanted)
+        prepared, held = await self.prepare(queue, wanted)
         made = await self._in_place_of(queue, {place: wanted[place] for place in held})
+        edges = [Edge(queue, one.run, parent) for one in prepared for parent in one.parents]
         try:
-            await self._register(queue, prepared)
+            await self.register(edges)
         except BaseException:
-            await asyncio.shield(self._abandon(queue, prepared))
+            await asyncio.shield(self.abandon(queue, [one.run for one in prepared], edges))
             raise
-        runs = [one.run for one in prepared]
-        keys = self._store.script_keys("commit", queue)
-        head: list[Argument] = [queue, self._store.keys.inbox_prefix]
-        outcomes: list[bytes] = []
-        for start in range(0, len(runs), SLICE):
-            outcomes += await self._gateway.run("commit", keys, [*head, *runs[start : start + SLICE]])
+        outcomes = await self.commit(queue, [one.run for one in prepared])
         for one, outcome in zip(prepared, outcomes, strict=True):
-            if outcome == b"visible":
+            if outcome == "visible":
                 made[one.place] = Made(one.id, one.run)
         return made
 
-    async def _prepare(self, queue: str, wanted: dict[int, Tied]) -> tuple[list[_Prepared], list[int]]:
-        """Writes them invisibly; and the places of those whose id has an unfinished run."""
+    async def prepare(
+        self, queue: str, wanted: dict[int, Tied], *, kind: str = "job", patience_ms: int = 0
+    ) -> tuple[list[Prepared], list[int]]:
+        """Writes jobs invisibly; and the places of those whose id has an unfinished run."""
         suffixes = [make_suffix(secrets.randbits(40)) for _ in wanted]
         words: list[Argument] = []
         for (job, parents), suffix in zip(wanted.values(), suffixes, strict=True):
-            names = " ".join(map(str, parents[:SLICE]))
+            names = " ".join(parent.tie for parent in parents[:SLICE])
             words += (job.id, suffix, job.priority, job.due, job.expiry, job.body, names)
         async with self._numbered(queue) as number:
-            answer = await self._gateway.run("prepare", self._store.script_keys("prepare", queue), [number, *words])
+            head: list[Argument] = [number, patience_ms, kind]
+            answer = await self._gateway.run("prepare", self._store.script_keys("prepare", queue), [*head, *words])
         first = int(answer[0])
         held = {int(place) for place in answer[1:]}
-        prepared: list[_Prepared] = []
+        prepared: list[Prepared] = []
         for at, (place, (job, parents)) in enumerate(wanted.items()):
             if at not in held:
                 run = encode_run(first + len(prepared) + 1)
-                prepared.append(_Prepared(place, job.id or f"{run}-{suffixes[at]}", run, parents))
+                prepared.append(Prepared(place, job.id or f"{run}-{suffixes[at]}", run, parents))
         for one in prepared:
             for start in range(SLICE, len(one.parents), SLICE):
-                names = " ".join(map(str, one.parents[start : start + SLICE]))
+                names = " ".join(parent.tie for parent in one.parents[start : start + SLICE])
                 await self._gateway.run("tie_more", self._store.script_keys("tie_more", queue), [one.run, names])
         return prepared, [place for at, place in enumerate(wanted) if at in held]
+
+    async def register(self, edges: Sequence[Edge]) -> None:
+        """Ties dependents to their parents; what has ended already is told to them. Raises JobNotFound."""
+        by_queue: dict[str, list[Edge]] = defaultdict(list)
+        for edge in edges:
+            by_queue[edge.parent.ref.queue].append(edge)
+        messages: dict[str, list[Message]] = defaultdict(list)
+        for parent_queue, of_queue in by_queue.items():
+            keys = self._store.script_keys("register", parent_queue)
+            for start in range(0, len(of_queue), SLICE):
+                part = of_queue[start : start + SLICE]
+                answer = await self._gateway.run("register", keys, _edge_words(part))
+                for edge, stands in zip(part, answer, strict=True):
+                    state, _, rest = stands.partition(b" ")
+                    number, _, result = rest.partition(b" ")
+                    if state == b"missing":
+                        if edge.parent.if_gone == "refused":
+                            raise JobNotFound(edge.parent.name)
+                        state, number = b"completed", b"0"
+                    if state != b"waiting":
+                        message = Message(edge.run, edge.name, number.decode(), state.decode(), "", result, "1")
+                        messages[edge.queue].append(message)
+        for queue, of_queue in messages.items():
+            await self.pass_on(queue, of_queue)
+
+    async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
+        """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""
+        keys = self._store.script_keys("commit", queue)
+        outcomes: list[bytes] = []
+        for start in range(0, len(runs), SLICE):
+            words = [queue, self._store.keys.inbox_prefix, *runs[start : start + SLICE]]
+            outcomes += await self._gateway.run("commit", keys, words)
+        return [outcome.decode() for outcome in outcomes]
+
+    async def abandon(self, queue: str, runs: Sequence[str], edges: Sequence[Edge]) -> None:
+        """Takes back what was prepared and registered: nothing of it is left."""
+        for start in range(0, len(edges), SLICE):
+            by_queue: dict[str, list[Edge]] = defaultdict(list)
+            for edge in edges[start : start + SLICE]:
+                by_queue[edge.parent.ref.queue].append(edge)
+            for parent_queue, part in by_queue.items():
+                keys = self._store.script_keys("unregister", parent_queue)
+                await self._gateway.run("unregister", keys, _edge_words(part))
+        for start in range(0, len(runs), SLICE):
+            await self._gateway.run("abort", self._store.script_keys("abort", queue), runs[start : start + SLICE])
 
     async def _in_place_of(self, queue: str, held: dict[int, Tied]) -> dict[int, Made]:
         """Their ids have unfinished runs, and what becomes of those is for `enqueue` to say."""
         found = await self._store.enqueue(queue, [tied.job for tied in held.values()])
         return {place: made for place, made in zip(held, found, strict=True) if made.outcome != "untied"}
-
-    async def _register(self, queue: str, prepared: Sequence[_Prepared]) -> None:
-        edges = [(one, parent) for one in prepared for parent in one.parents]
-        by_queue: dict[str, list[tuple[_Prepared, Parent]]] = defaultdict(list)
-        for one, parent in edges:
-            by_queue[parent.ref.queue].append((one, parent))
-        news: list[tuple[Argument, ...]] = []
-        for parent_queue, of_queue in by_queue.items():
-            keys = self._store.script_keys("register", parent_queue)
-            for start in range(0, len(of_queue), SLICE):
-                part = of_queue[start : start + SLICE]
-                answer = await self._gateway.run("register", keys, _edge_words(queue, part))
-                for (one, parent), stands in zip(part, answer, strict=True):
-                    state, _, number = stands.decode().partition(" ")
-                    if state == "missing":
-                        if parent.if_gone == "refused":
-                            raise JobNotFound(parent.name)
-                        state, number = "completed", "0"
-                    if state != "waiting":
-                        news.append((one.run, parent.name, number, state, ""))
-        await self._deliver(queue, news)
-
-    async def _abandon(self, queue: str, prepared: Sequence[_Prepared]) -> None:
-        edges = [(one, parent) for one in prepared for parent in one.parents]
-        for start in range(0, len(edges), SLICE):
-            by_queue: dict[str, list[tuple[_Prepared, Parent]]] = defaultdict(list)
-            for edge in edges[start : start + SLICE]:
-                by_queue[edge[1].ref.queue].append(edge)
-            for parent_queue, part in by_queue.items():
-                keys = self._store.script_keys("unregister", parent_queue)
-                await self._gateway.run("unregister", keys, _edge_words(queue, part))
-        runs = [one.run for one in prepared]
-        for start in range(0, len(runs), SLICE):
-            await self._gateway.run("abort", self._store.script_keys("abort", queue), runs[start : start + SLICE])
 
     @asynccontextmanager
     async def _numbered(self, queue: str) -> AsyncGenerator[int]:
@@ -193,20 +253,36 @@ class Ties:
 
     # --- news --------------------------------------------------------------------------------------------------
 
+    async def deliver(self, queue: str, messages: Sequence[Message]) -> None:
+        """Tells dependents of one queue."""
+        keys = self._store.script_keys("deliver", queue)
+        for start in range(0, len(messages), SLICE):
+            words: list[Argument] = [queue, self._store.keys.inbox_prefix]
+            for message in messages[start : start + SLICE]:
+                words += message[:6]
+            await self._gateway.run("deliver", keys, words)
+
+    async def pass_on(self, queue: str, messages: Sequence[Message]) -> None:
+        """Tells runs of a queue, or workflows."""
+        if queue != FLOWS:
+            await self.deliver(queue, messages)
+            return
+        keys = [self._store.keys.shared(key) for key in script("advance").keys]
+        for start in range(0, len(messages), SLICE):
+            words: list[Argument] = [self._store.keys.inbox_prefix]
+            for flow, part, number, outcome, _rule, result, attempts in messages[start : start + SLICE]:
+                words += (flow, part, number, outcome, attempts, result)
+            await self._gateway.run("advance", keys, words)
+
     async def _take(self, queue: str, whose: str) -> list[_News]:
         keys = self._store.script_keys("take", queue)
         answer: list[bytes] = await self._gateway.run("take", keys, [SLICE, HOLD_MS, whose])
-        texts = [word.decode() for word in answer]
-        return [
-            _News(*texts[at : at + 4], texts[at + 4].split("\n"))  # type: ignore[arg-type]  # four texts and a list
-            for at in range(0, len(texts), 5)
-        ]
-
-    async def _deliver(self, queue: str, messages: Sequence[tuple[Argument, ...]]) -> None:
-        keys = self._store.script_keys("deliver", queue)
-        for start in range(0, len(messages), SLICE):
-            words = [word for message in messages[start : start + SLICE] for word in message]
-            await self._gateway.run("deliver", keys, [queue, self._store.keys.inbox_prefix, *words])
+        taken: list[_News] = []
+        for at in range(0, len(answer), 7):
+            run, number, outcome, attempts, rule = (word.decode() for word in answer[at : at + 5])
+            heirs = answer[at + 6].decode().split("\n")
+            taken.append(_News(run, number, outcome, attempts, rule, answer[at + 5], heirs))
+        return taken
 
 
 class _News(NamedTuple):
@@ -215,14 +291,17 @@ class _News(NamedTuple):
     run: str
     number: str
     outcome: str
+    attempts: str
     rule: str
+    result: bytes
     heirs: list[str]
 
 
-def _edge_words(queue: str, edges: Sequence[tuple[_Prepared, Parent]]) -> list[Argument]:
+def _edge_words(edges: Sequence[Edge]) -> list[Argument]:
     words: list[Argument] = []
-    for one, parent in edges:
-        words += (parent.ref.id, parent.ref.run or "", f"{queue} {one.run} {parent.name}")
+    for edge in edges:
+        wants = "=" if edge.parent.token else ""
+        words += (edge.parent.ref.id, edge.parent.ref.run or "", f"{edge.queue} {edge.run} {edge.name}{wants}")
     return words
 
 

@@ -9,28 +9,31 @@
 -- KEYS dooms  prefix  of one set per run, `dooms:<run>`
 -- ARGV[1] queue
 -- ARGV[2] inbox   prefix of the channels
--- ARGV[3…] five for each: dependent, what it calls the parent, number of the news, outcome, how long the parent is kept
+-- ARGV[3…] six for each: dependent, what it calls the parent, number of the news, outcome, how long the parent is kept,
+--          its result or "" for null
 --
 -- Returns how many were told
 
 -- @include doom
+-- @include fill
 -- @include now_ms
 -- @include text_of
 -- @include wake
 
 local now, freed, told = now_ms(), 0, 0
-for at = 3, #ARGV, 5 do
-  local run, name, number, outcome, rule = unpack(ARGV, at, at + 4)
-  local flag, latest = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)$")
+for at = 3, #ARGV, 6 do
+  local run, name, number, outcome, rule, result = unpack(ARGV, at, at + 5)
+  local flag, latest, token = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)=?(.*)$")
   if flag and tonumber(number) > tonumber(latest) then
     told = told + 1
     if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
       redis.call("HDEL", needs .. ":" .. run, name)
+      if token ~= "" then fill(run, token, outcome == "completed" and result ~= "" and result or "null") end
       -- That it was redriven may have been told to others first, or to nobody.
       if redis.call("SREM", dooms .. ":" .. run, name) > 0 then revive(run, now) end
       freed = freed + untie(run, now)
     else
-      redis.call("HSET", needs .. ":" .. run, name, flag .. number)
+      redis.call("HSET", needs .. ":" .. run, name, flag .. number .. (token ~= "" and "=" .. token or ""))
       if outcome == "waiting" then
         redis.call("SREM", dooms .. ":" .. run, name)
         revive(run, now)

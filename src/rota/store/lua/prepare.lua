@@ -8,8 +8,12 @@
 -- KEYS jobs    hash  run -> record
 -- KEYS unborn  zset  run -> since, ms
 -- KEYS plans   hash  run -> priority, due and expiry
+-- KEYS ids     hash  chosen id -> its newest run
+-- KEYS steps   set   runs that belong to a workflow: a purge leaves them alone
 -- ARGV[1] call    number of this call
--- ARGV[2…] seven for each job: chosen id or "", random suffix, priority, due moment, expiry moment or "", rest of the
+-- ARGV[2] patience_ms  when what nobody has committed is swept, but for a minute
+-- ARGV[3] kind    "step" of a workflow, or "job"
+-- ARGV[4…] seven for each job: chosen id or "", random suffix, priority, due moment, expiry moment or "", rest of the
 --          record, and what it comes after, see `tie`
 --
 -- Returns the number before the first run made, then the index of each job whose id has an unfinished run
@@ -28,10 +32,10 @@ if before then return before == "" and { "0" } or cmsgpack.unpack(before) end
 local now = now_ms()
 local number = tonumber(redis.call("HGET", meta, "run") or 0)
 local outcome = { text_of(number) }
-for at = 2, #ARGV, 7 do
+for at = 4, #ARGV, 7 do
   local id, suffix, priority, due, expiry, rest, names = unpack(ARGV, at, at + 6)
-  if id ~= "" and unfinished(id) then
-    outcome[#outcome + 1] = text_of((at - 2) / 7)
+  if id ~= "" and (unfinished(id) or (kind == "step" and redis.call("HEXISTS", ids, id) == 1)) then
+    outcome[#outcome + 1] = text_of((at - 4) / 7)
   else
     number = number + 1
     local run = run_name(number)
@@ -39,7 +43,8 @@ for at = 2, #ARGV, 7 do
     redis.call("HSET", jobs, run, head .. " " .. text_of(now) .. "\n" .. rest)
     local ends = expiry ~= "" and text_of(moment(expiry, now)) or "-"
     redis.call("HSET", plans, run, priority .. " " .. text_of(moment(due, now)) .. " " .. ends)
-    redis.call("ZADD", unborn, text_of(now), run)
+    redis.call("ZADD", unborn, text_of(now + patience_ms), run)
+    if kind == "step" then redis.call("SADD", steps, run) end
     tie(run, names)
   end
 end

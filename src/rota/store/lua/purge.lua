@@ -1,6 +1,6 @@
 -- purge: scheduled | blocked | pending -> (none)
 --
--- Deletes a slice of the runs that wait. Called until it has nothing left to delete. Sent again with the same token,
+-- Deletes a slice of the runs that wait, but for steps of workflows. Called until it has nothing left to delete. Sent again with the same token,
 -- it says what the first one did.
 --
 -- flags: allow-oom
@@ -12,6 +12,7 @@
 -- KEYS locked     hash  run -> its lock
 -- KEYS follows    hash  follow-up -> the run before it
 -- KEYS waiters    hash  run -> waiting clients
+-- KEYS steps      set   runs that belong to a workflow: a purge leaves them alone
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] limit       how many at most
@@ -29,6 +30,7 @@
 -- @include withdraw
 
 limit = tonumber(limit)
+local has_steps = redis.call("EXISTS", steps) > 0
 
 -- The first runs of an index that are old enough. Newer ones may stand before them by their priority, but in the time
 -- of a purge not many can have come.
@@ -38,7 +40,8 @@ local function slice_of(index, wanted)
     local found = redis.call("ZRANGE", index, from, from + wanted - 1)
     if #found == 0 then break end
     for _, run in ipairs(found) do
-      if #slice < wanted and (newest == "" or run <= newest) then slice[#slice + 1] = run end
+      local is_step = has_steps and redis.call("SISMEMBER", steps, run) == 1
+      if #slice < wanted and (newest == "" or run <= newest) and not is_step then slice[#slice + 1] = run end
     end
     from = from + #found
   end

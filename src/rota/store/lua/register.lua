@@ -8,10 +8,11 @@
 -- KEYS parents   set     runs that others come after
 -- KEYS heirs     prefix  of one zset per parent, `heirs:<run>`
 -- KEYS endings   hash    parent -> number and kind of its latest news
+-- KEYS results   hash    run -> encoded result, unless it is null
 -- ARGV[1…] three for each: parent's id, its run ("" for the newest), dependent as "queue run name", where the name is
 --          what the dependent calls the parent
 --
--- Returns "missing" | "waiting 0" | how the parent ended and the number of that news, for each
+-- Returns "missing" | "waiting 0" | how the parent ended, the number of that news, and its result if it has one, for each
 
 -- @include resolve
 
@@ -21,7 +22,7 @@ local function stand(id, run, heir)
   local line = redis.call("HGET", runs, found)
   local state = line and string.match(line, "^%S+") or "waiting"
   local has_ended = state ~= "waiting" and state ~= "processing" and not redis.call("ZSCORE", stopping, found)
-  if has_ended and state == "completed" then return "completed 0" end
+  if has_ended and state == "completed" then return "completed 0 " .. (redis.call("HGET", results, found) or "") end
   local number = has_ended and string.match(redis.call("HGET", endings, found) or "0", "^%d+") or "0"
   redis.call("SADD", parents, found)
   redis.call("ZADD", heirs .. ":" .. found, "NX", number, heir)

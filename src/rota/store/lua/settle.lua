@@ -17,7 +17,7 @@
 -- @include now_ms
 -- @include text_of
 
-local latest, outcome = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+)$")
+local latest, outcome = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+)")
 local key, scored = heirs .. ":" .. run, {}
 for at = 3, #ARGV do
   -- It may have other news by now, which these have yet to hear.

@@ -4,14 +4,16 @@
 -- that. Harmless when sent again.
 --
 -- flags: allow-oom
--- KEYS outbox   zset    parent with news -> when to tell
--- KEYS heirs    prefix  of one zset per parent, `heirs:<run>`
--- KEYS endings  hash    parent -> number and kind of its latest news
+-- KEYS outbox    zset    parent with news -> when to tell
+-- KEYS heirs     prefix  of one zset per parent, `heirs:<run>`
+-- KEYS endings   hash    parent -> number and kind of its latest news
+-- KEYS legacies  hash    parent with news -> its result
 -- ARGV[1] limit    how many dependents
 -- ARGV[2] hold_ms  how long nobody else takes it
 -- ARGV[3] whose    "free": only what nobody else has taken; "all": that too, for who must know that it is delivered
 --
--- Returns parent, number, outcome, how long the parent is kept, and dependents joined by newlines, for each
+-- Returns parent, number, outcome, attempts, how long the parent is kept, its result, and dependents joined by newlines,
+-- for each
 
 -- @include delivered
 -- @include now_ms
@@ -22,7 +24,7 @@ local now, left, reply = now_ms(), tonumber(limit), {}
 local upto = whose == "all" and "+inf" or text_of(now)
 for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMIT", 0, 50)) do
   if left <= 0 then break end
-  local number, outcome = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+)$")
+  local number, outcome, attempts = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+) (%d+)$")
   local untold = number
     and redis.call("ZRANGE", heirs .. ":" .. run, "-inf", "(" .. number, "BYSCORE", "LIMIT", 0, left) or {}
   if #untold == 0 then
@@ -31,7 +33,9 @@ for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMI
     redis.call("ZADD", outbox, text_of(now + hold_ms), run)
     left = left - #untold
     local rule = outcome == "failed" and policy(run).failed_rule or ""
-    for _, word in ipairs({ run, number, outcome, rule, table.concat(untold, "\n") }) do reply[#reply + 1] = word end
+    local result = redis.call("HGET", legacies, run) or ""
+    local words = { run, number, outcome, attempts, rule, result, table.concat(untold, "\n") }
+    for _, word in ipairs(words) do reply[#reply + 1] = word end
   end
 end
 return reply

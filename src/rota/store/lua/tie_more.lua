@@ -13,6 +13,6 @@
 -- @include tie
 
 if not redis.call("ZSCORE", unborn, run) then return "missing" end
-redis.call("ZADD", unborn, text_of(now_ms()), run)
+redis.call("ZADD", unborn, "GT", text_of(now_ms()), run)
 tie(run, names)
 return "tied"

@@ -1,10 +1,11 @@
 -- All dependents of a parent have heard its latest news. Those of one that succeeded, or is no more, need it no longer;
 -- those of one that may be redriven are kept with it.
--- keys: jobs, parents, heirs, endings, outbox
+-- keys: jobs, parents, heirs, endings, legacies, outbox
 
 local function delivered(run)
   redis.call("ZREM", outbox, run)
-  local outcome = string.match(redis.call("HGET", endings, run) or "", "(%a*)$")
+  redis.call("HDEL", legacies, run)
+  local outcome = string.match(redis.call("HGET", endings, run) or "", "^%d+ (%a+)")
   if outcome == "completed" or redis.call("HEXISTS", jobs, run) == 0 then
     redis.call("SREM", parents, run)
     redis.call("HDEL", endings, run)

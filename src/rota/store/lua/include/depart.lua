@@ -1,7 +1,7 @@
 -- Runs have ended and no handler of theirs is at work any more: whoever waited for that goes on. The next of a lock's
 -- lane and the follow-up of an id do so here. Dependents may live in other slots: what they are to hear is put into
 -- the outbox, in the same step. Says how many runs became pending.
--- keys: meta, blocked, locked, followers, follows, parents, endings, outbox
+-- keys: meta, runs, blocked, locked, followers, follows, parents, endings, legacies, outbox, results
 -- @include admit
 -- @include followers
 -- @include lanes
@@ -16,7 +16,11 @@ local function bequeath(told, outcome, now)
   for i, has_heirs in ipairs(redis.call("SMISMEMBER", parents, unpack(told))) do
     if has_heirs == 1 then
       local number = redis.call("HINCRBY", meta, "said", 1)
-      redis.call("HSET", endings, told[i], text_of(number) .. " " .. outcome)
+      local attempts = string.match(redis.call("HGET", runs, told[i]) or "", "^%S+ %S+ %S+ %S+ %S+ (%d+)") or "0"
+      redis.call("HSET", endings, told[i], text_of(number) .. " " .. outcome .. " " .. attempts)
+      -- Its own rule may keep the result no longer than this step.
+      local result = outcome == "completed" and redis.call("HGET", results, told[i])
+      if result then redis.call("HSET", legacies, told[i], result) end
       redis.call("ZADD", outbox, text_of(now), told[i])
       has_news = true
     end

@@ -1,11 +1,12 @@
 -- Forgets what ties runs to others. Dependents that have yet to hear of an end are still told of it.
--- keys: merged, merges, tied, needs, dooms, parents, heirs, endings, outbox
+-- keys: merged, merges, tied, needs, dooms, parents, heirs, endings, steps, outbox
 
 local function forget_ties(gone)
-  if redis.call("EXISTS", merges, tied, parents) == 0 then return end
+  if redis.call("EXISTS", merges, tied, parents, steps) == 0 then return end
   for _, run in ipairs(gone) do
     for other in string.gmatch(redis.call("HGET", merges, run) or "", "%S+") do redis.call("HDEL", merged, other) end
     redis.call("HDEL", merges, run)
+    redis.call("SREM", steps, run)
     if redis.call("SREM", tied, run) > 0 then redis.call("UNLINK", needs .. ":" .. run, dooms .. ":" .. run) end
     if redis.call("SISMEMBER", parents, run) > 0 and not redis.call("ZSCORE", outbox, run) then
       redis.call("SREM", parents, run)

@@ -1,0 +1,275 @@
+"""Workflows: the graph of steps, how each stands, and what follows from that. Pure decisions, carried out elsewhere.
+
+A workflow's steps are jobs that come after one another, so while all goes well nobody decides anything: the news of a
+step's end starts the next. What is left to decide is what to do about a failure, about a cancel, and about a list that
+is known only at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+WorkflowState = Literal["waiting", "running", "completed", "failed", "undoing", "parked", "undone", "cancelled"]
+OnFailure = Literal["undo", "hold"]
+#: Nothing will happen to it any more.
+ENDED: Final = ("completed", "undone", "cancelled")
+#: It waits for a human.
+STUCK: Final = ("failed", "parked")
+
+
+class StepResult:
+    """Stands for the result of a step, until there is one. Pass it to another step of the same workflow."""
+
+    __slots__ = ("step", "token")
+
+    def __init__(self, step: int, token: str) -> None:
+        self.step = step
+        self.token = token
+
+    def __repr__(self) -> str:
+        return f"<result of step {self.step}>"
+
+
+class Undo(msgspec.Struct, frozen=True, array_like=True):
+    """The job that compensates a step: where it runs, its record, and whose results take the places of tokens in it."""
+
+    queue: str
+    priority: int
+    body: str
+    takes: tuple[tuple[int, str], ...]
+    even_if_unsure: bool = False
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """One node: a job; or, where `items` is given, one job for each item of the result of that step."""
+
+    id: str
+    queue: str
+    run: str
+    task: str
+    after: tuple[int, ...]
+    name: str
+    undo: Undo | None = None
+    #: Whose result is the list that this step runs over; and the record and priority of a job for one item.
+    items: int | None = None
+    body: str = ""
+    priority: int = 0
+
+
+class Stand(msgspec.Struct, frozen=True):
+    """The latest news of a step."""
+
+    number: int = -1
+    outcome: str = "waiting"
+    attempts: int = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """True when nothing of it runs, or will, unless it is redriven."""
+        return self.outcome != "waiting"
+
+    @property
+    def is_bad(self) -> bool:
+        """True when it ended without success."""
+        return self.outcome not in ("waiting", "completed")
+
+
+OPEN: Final = Stand()
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """One workflow as the store holds it."""
+
+    id: str
+    name: str
+    state: str
+    version: str
+    on_failure: str
+    resume: str
+    limit: int
+    created_at: int
+    ended_at: int | None
+    cause: str
+    steps: list[Step]
+    #: Step -> its latest news; compensations likewise; and those of a step that runs over a list, by step and item.
+    stands: dict[int, Stand]
+    undos: dict[int, Stand]
+    items: dict[int, dict[int, Stand]]
+    #: Step -> how many items its list has, once that is known.
+    lengths: dict[int, int]
+    results: dict[str, bytes]
+    is_committed: bool
+    is_open: bool
+    #: "" or what was asked for: "undo" or "leave".
+    cancel: str
+    is_resuming: bool
+    is_compensating: bool
+
+    def stand(self, step: int) -> Stand:
+        """The latest news of a step."""
+        return self.stands.get(step, OPEN)
+
+    @property
+    def bad(self) -> list[int]:
+        """Steps that ended without success."""
+        return [step for step in range(len(self.steps)) if self.stand(step).is_bad]
+
+    @property
+    def done(self) -> int:
+        """How many steps have succeeded."""
+        return sum(self.stand(step).outcome == "completed" for step in range(len(self.steps)))
+
+    @property
+    def is_over(self) -> bool:
+        """True when nothing will happen to it any more."""
+        return self.state in ENDED
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done about a workflow, in this order; then it is looked at again."""
+
+    commit: bool = False
+    open_gate: bool = False
+    redrive: list[int] = []
+    expand: list[int] = []
+    announce: list[tuple[int, str]] = []
+    cancel: list[int] = []
+    compensate: list[int] = []
+    state: str = ""
+    fields: dict[str, str] = {}
+    #: Seconds after which somebody looks again, though nothing was heard.
+    look_again: float | None = None
+
+
+def decide(flow: Flow) -> Decision | None:
+    """What is to be done now; None when only news can change anything."""
+    if flow.is_over:
+        return None
+    if not flow.is_committed:
+        return Decision(commit=True, fields={"committed": "1"})
+    if flow.state == "waiting":
+        return Decision(state="undoing") if flow.cancel else None
+    if not flow.is_open and flow.state == "running":
+        return Decision(open_gate=True, fields={"gate": "open"})
+    listed = _decide_lists(flow)
+    if listed is not None:
+        return listed
+    if flow.state == "running" and flow.is_resuming:
+        failed = [step for step in flow.bad if flow.stand(step).outcome == "failed"]
+        return Decision(redrive=failed, fields={"resuming": ""})
+    if flow.state in ("running", "failed"):
+        return _decide_failure(flow)
+    return _decide_undo(flow)
+
+
+def _decide_lists(flow: Flow) -> Decision | None:
+    """Lists that have become known; and steps that run over one, of which all items have ended, or one badly."""
+    expand: list[int] = []
+    announce: list[tuple[int, str]] = []
+    for place, step in enumerate(flow.steps):
+        if step.items is None:
+            continue
+        length = flow.lengths.get(place)
+        if length is None:
+            source = flow.stand(step.items)
+            if source.outcome == "completed" and flow.state == "running":
+                expand.append(place)
+            elif (source.is_bad and not flow.stand(place).is_bad) or (flow.state == "undoing" and source.has_ended and not flow.stand(place).has_ended):
+                announce.append((place, "cancelled"))
+            elif source.outcome == "waiting" and flow.stand(place).is_bad and flow.state == "running":
+                announce.append((place, "waiting"))
+            continue
+        of_items = flow.items.get(place, {})
+        completed = sum(stand.outcome == "completed" for stand in of_items.values())
+        is_bad = any(stand.is_bad for stand in of_items.values())
+        # A step over a list that is not one has failed, and stays so.
+        outcome = "failed" if is_bad or length < 0 else "completed" if completed == length else "waiting"
+        if outcome != flow.stand(place).outcome:
+            announce.append((place, outcome))
+    return Decision(expand=expand, announce=announce) if expand or announce else None
+
+
+def _decide_failure(flow: Flow) -> Decision | None:
+    if flow.cancel:
+        return Decision(state="undoing")
+    if not flow.bad:
+        return Decision(state="running") if flow.state == "failed" else None
+    if flow.on_failure == "undo":
+        return Decision(state="undoing", fields={"cause": _cause(flow)})
+    return Decision(state="failed", fields={"cause": _cause(flow)}) if flow.state == "running" else None
+
+
+def _decide_undo(flow: Flow) -> Decision | None:
+    """First everything stops; then what was done is undone, last things first; then it is over."""
+    unfinished = unended(flow)
+    if unfinished:
+        return Decision(cancel=unfinished, look_again=5.0)
+    wanted = compensations(flow)
+    end = "cancelled" if flow.cancel else "undone"
+    if not wanted:
+        return Decision(state=end)
+    if not flow.is_compensating:
+        return Decision(compensate=wanted, fields={"compensating": "1"}, look_again=5.0)
+    stands = [flow.undos.get(step, OPEN) for step in wanted]
+    if all(stand.outcome == "completed" for stand in stands):
+        return Decision(state=end)
+    if all(stand.has_ended for stand in stands):
+        return Decision(state="parked") if flow.state == "undoing" else None
+    return Decision(state="undoing") if flow.state == "parked" else None
+
+
+def unended(flow: Flow) -> list[int]:
+    """Steps of which something may still run."""
+    found: list[int] = []
+    for place, step in enumerate(flow.steps):
+        if step.items is not None and flow.lengths.get(place) is not None:
+            of_items = flow.items.get(place, {})
+            if any(not of_items.get(item, OPEN).has_ended for item in range(flow.lengths[place])):
+                found.append(place)
+        elif step.items is None and not flow.stand(place).has_ended:
+            found.append(place)
+    return found
+
+
+def compensations(flow: Flow) -> list[int]:
+    """Steps to be undone: those that succeeded, and those that may have and say so."""
+    if flow.cancel == "leave":
+        return []
+    return [
+        place
+        for place, step in enumerate(flow.steps)
+        if step.undo is not None
+        and (flow.stand(place).outcome == "completed" or (step.undo.even_if_unsure and flow.stand(place).attempts > 0))
+    ]
+
+
+def undo_order(steps: Sequence[Step], wanted: Iterable[int]) -> dict[int, list[int]]:
+    """Compensation -> those that must be done before it: of the steps that came after its own, the nearest."""
+    targets = set(wanted)
+    nearest: dict[int, set[int]] = {place: set() for place in range(len(steps))}
+    # Steps are numbered in the order in which they were added, so whatever a step comes after has a lower number.
+    for place in range(len(steps) - 1, -1, -1):
+        behind = {place} if place in targets else nearest[place]
+        for parent in steps[place].after:
+            nearest[parent] |= behind
+    return {place: sorted(nearest[place]) for place in sorted(targets, reverse=True)}
+
+
+def _cause(flow: Flow) -> str:
+    first = next((step for step in flow.bad if flow.stand(step).outcome == "failed"), flow.bad[0])
+    step = flow.steps[first]
+    return f"step {step.name} ({step.queue}:{step.id}) {flow.stand(first).outcome}"
+
+
+def find_results(value: Any) -> list[StepResult]:
+    """The results of steps that stand somewhere in a value."""
+    if isinstance(value, StepResult):
+        return [value]
+    if isinstance(value, dict):
+        return [found for item in value.values() for found in find_results(item)]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [found for item in value for found in find_results(item)]  # pyright: ignore[reportUnknownVariableType]
+    return []

@@ -1,0 +1,315 @@
+"""Workflows in the store: their records, and the decisions about them carried out.
+
+All records share the slot of keys that belong to no queue. Whoever hears that a workflow waits for a decision may carry it
+out: it is taken for a while, every act may be repeated, and a record that has changed meanwhile is decided on anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from rota.core.after import Parent
+from rota.core.job import JobRef
+from rota.core.workflow import Decision, Flow, Stand, Step, decide, undo_order
+from rota.store.gateway import Argument
+from rota.store.scripts import script
+from rota.store.store import NewJob, Store
+from rota.store.ties import FLOWS, SLICE, Edge, Message, Prepared, Tied, Ties
+
+#: Whoever takes a workflow and dies is not waited for longer.
+HOLD_MS: Final = 5_000
+#: A decision leads to another a few times at most; beyond this somebody else goes on.
+TURNS: Final = 100
+#: What is prepared for a workflow and never committed is swept after this, and a minute.
+PATIENCE_MS: Final = 3_600_000
+_steps: Final = msgspec.json.Decoder(list[Step])
+
+
+class Flows:
+    """What can be done about workflows."""
+
+    def __init__(self, store: Store, ties: Ties) -> None:
+        self._store = store
+        self._gateway = store.gateway
+        self._ties = ties
+        self._key = store.keys.shared
+
+    # --- records -----------------------------------------------------------------------------------------------
+
+    async def open(self, flow_id: str, steps: Sequence[Step], fields: Mapping[str, str]) -> str:
+        """Commits a workflow whose steps are prepared: from now on it cannot stay half made."""
+        words: list[Argument] = [self._store.keys.inbox_prefix, flow_id, HOLD_MS]
+        for field, value in {**fields, "total": str(len(steps)), "version": "0"}.items():
+            words += (field, value)
+        words += ("graph", msgspec.json.encode(steps))
+        return (await self._run("open_flow", words)).decode()
+
+    async def read(self, flow_id: str) -> Flow | None:
+        """A workflow as it stands."""
+        answer = await self._gateway.command("HGETALL", self._key("flow", flow_id))
+        pairs = answer.items() if hasattr(answer, "items") else zip(answer[::2], answer[1::2], strict=True)
+        found: dict[str, bytes] = {key.decode(): value for key, value in pairs}
+        return _flow(flow_id, found) if found else None
+
+    async def recent(self, limit: int) -> list[str]:
+        """Ids of workflows, the latest first."""
+        return [
+            name.decode() for name in await self._gateway.command("ZRANGE", self._key("flows"), 0, limit - 1, "REV")
+        ]
+
+    async def watch(self, flow_id: str) -> str:
+        """Asks to be told of its end; its state, or "missing"."""
+        return (await self._run("watch_flow", [flow_id, self._store.participant])).decode()
+
+    async def turn(
+        self, flow: Flow, state: str = "", *, fields: Mapping[str, str] | None = None, next_ms: int | None = None
+    ) -> str:
+        """Writes a decision down; "stale" if there has been news since the record was read."""
+        words: list[Argument] = [self._store.keys.inbox_prefix, flow.id, flow.version, state]
+        words.append("" if next_ms is None else next_ms)
+        for pair in (fields or {}).items():
+            words += pair
+        return (await self._run("turn", words)).decode()
+
+    # --- driving -----------------------------------------------------------------------------------------------
+
+    async def drive_due(self) -> None:
+        """Sees to every workflow that waits for a decision and that nobody else is seeing to."""
+        while taken := await self._run("take_flows", [16, HOLD_MS]):
+            for flow_id in taken:
+                await self.drive(flow_id.decode())
+
+    async def drive(self, flow_id: str) -> None:
+        """Decides and acts until only news can change anything."""
+        for _ in range(TURNS):
+            flow = await self.read(flow_id)
+            if flow is None:
+                return
+            decision = decide(flow)
+            if decision is None:
+                if await self.turn(flow) != "stale":
+                    return
+                continue
+            more = await self._carry_out(flow, decision)
+            look_again = None if decision.look_again is None else round(decision.look_again * 1000)
+            answer = await self.turn(
+                flow,
+                decision.state,
+                fields={**decision.fields, **more},
+                next_ms=HOLD_MS if look_again is None else look_again,
+            )
+            if look_again is not None and answer != "stale":
+                return  # the news of what was done now will come by itself
+
+    async def resume_held(self) -> None:
+        """Goes on with workflows that failed and were to be resumed whenever a worker starts."""
+        for name in await self._gateway.command("ZRANGE", self._key("held"), 0, -1):
+            flow = await self.read(name.decode())
+            if flow is not None and flow.resume == "on_start" and flow.state == "failed":
+                await self.resume(flow)
+
+    async def resume(self, flow: Flow) -> str:
+        """Goes on at the steps that failed."""
+        answer = await self.turn(flow, "running", fields={"resuming": "1", "cause": ""}, next_ms=HOLD_MS)
+        await self.drive(flow.id)
+        return answer
+
+    async def _carry_out(self, flow: Flow, decision: Decision) -> dict[str, str]:
+        fields: dict[str, str] = {}
+        if decision.commit:
+            await self._commit(flow)
+        if decision.open_gate:
+            await self._open_gate(flow)
+        if decision.redrive:
+            await self._redrive(flow, decision.redrive)
+        for place in decision.expand:
+            fields[f"n{place}"] = str(await self._expand(flow, place))
+        for place, outcome in decision.announce:
+            await self._announce(flow, place, outcome)
+        if decision.cancel:
+            await self._cancel(flow, decision.cancel)
+        if decision.compensate:
+            await self._compensate(flow, decision.compensate)
+        return fields
+
+    async def _commit(self, flow: Flow) -> None:
+        by_queue: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for place, step in enumerate(flow.steps):
+            if step.items is None:
+                by_queue[step.queue].append((place, step.run))
+        for queue, of_queue in by_queue.items():
+            outcomes = await self._ties.commit(queue, [run for _, run in of_queue])
+            lost = [place for (place, _), outcome in zip(of_queue, outcomes, strict=True) if outcome != "visible"]
+            await self._tell([Message(flow.id, f"s{place}", "0", "deleted", "", b"", "0") for place in lost])
+
+    async def _open_gate(self, flow: Flow) -> None:
+        by_queue: dict[str, list[Message]] = defaultdict(list)
+        for step in flow.steps:
+            if step.items is None:
+                by_queue[step.queue].append(Message(step.run, gate_name(flow.id), "1", "completed", "", b"", "1"))
+        for queue, messages in by_queue.items():
+            await self._ties.deliver(queue, messages)
+
+    async def _redrive(self, flow: Flow, places: Iterable[int]) -> None:
+        by_queue: dict[str, list[JobRef]] = defaultdict(list)
+        for place in places:
+            step = flow.steps[place]
+            if step.items is None:
+                by_queue[step.queue].append(JobRef(step.queue, step.id, step.run))
+            else:
+                bad = [item for item, stand in flow.items.get(place, {}).items() if stand.outcome == "failed"]
+                by_queue[step.queue] += [JobRef(step.queue, f"{step.id}.{item}") for item in bad]
+        for queue, refs in by_queue.items():
+            await self._store.redrive(queue, refs)
+            await self._ties.post_all(queue, whose="all")
+
+    async def _expand(self, flow: Flow, place: int) -> int:
+        """One job for each item of a list that has become known; says how many, or -1 if it is no list."""
+        step = flow.steps[place]
+        assert step.items is not None
+        try:
+            items = msgspec.json.decode(flow.results.get(str(step.items), b"null"), type=list[msgspec.Raw])
+        except msgspec.DecodeError:
+            return -1
+        for start in range(0, len(items), SLICE):
+            wanted = {
+                item: Tied(NewJob(f"{step.id}.{item}", step.priority, "", "", _item_body(step.body, items[item])), ())
+                for item in range(start, min(start + SLICE, len(items)))
+            }
+            prepared, held = await self._ties.prepare(step.queue, wanted, kind="step")
+            # One that is there already was made by somebody who did not live to say so.
+            known = [Prepared(item, f"{step.id}.{item}", "", ()) for item in held]
+            await self._ties.register(
+                [_edge(flow.id, f"m{place}.{one.place}", step.queue, one.id, one.run) for one in (*prepared, *known)]
+            )
+            await self._ties.commit(step.queue, [one.run for one in prepared])
+        return len(items)
+
+    async def _announce(self, flow: Flow, place: int, outcome: str) -> None:
+        """A step that runs over a list has no job of its own: the workflow speaks for it."""
+        number = str(flow.stand(place).number + 2 if flow.stand(place).number < 0 else flow.stand(place).number + 1)
+        result = b""
+        if outcome == "completed":
+            parts = [flow.results.get(f"{place}.{item}", b"null") or b"null" for item in range(flow.lengths[place])]
+            result = b"[" + b",".join(parts) + b"]"
+        by_queue: dict[str, list[Message]] = defaultdict(list)
+        for step in flow.steps:
+            if place in step.after and step.items is None:
+                name = list_name(flow.id, place)
+                by_queue[step.queue].append(Message(step.run, name, number, outcome, "", result, "1"))
+        for queue, messages in by_queue.items():
+            await self._ties.deliver(queue, messages)
+            await self._ties.post_all(queue, whose="all")
+        await self._tell([Message(flow.id, f"s{place}", number, outcome, "", result, "1")])
+
+    async def _cancel(self, flow: Flow, places: Iterable[int]) -> None:
+        reason = (
+            f"workflow {flow.name} ({flow.id}) was cancelled"
+            if flow.cancel
+            else f"workflow {flow.name} ({flow.id}): {flow.cause}"
+        )
+        refs: list[JobRef] = []
+        for place in places:
+            step = flow.steps[place]
+            if step.items is None:
+                refs.append(JobRef(step.queue, step.id, step.run))
+            else:
+                refs += [JobRef(step.queue, f"{step.id}.{item}") for item in range(flow.lengths[place])]
+        for start in range(0, len(refs), SLICE):
+            await asyncio.gather(*(self._store.cancel(ref, reason=reason) for ref in refs[start : start + SLICE]))
+        for queue in {ref.queue for ref in refs}:
+            await self._ties.post_all(queue, whose="all")
+
+    async def _compensate(self, flow: Flow, wanted: Sequence[int]) -> None:
+        """One job for each compensation, each after those of the steps that came after its own."""
+        order = undo_order(flow.steps, wanted)
+        made: dict[int, JobRef] = {}
+        for place, before in order.items():
+            step = flow.steps[place]
+            assert step.undo is not None
+            undo = step.undo
+            body = undo.body.encode()
+            for source, token in undo.takes:
+                body = body.replace(f'"{token}"'.encode(), flow.results.get(str(source), b"null") or b"null")
+            parents = [Parent(made[other], if_gone="satisfied") for other in before]
+            job = NewJob(f"{flow.id}.undo.{place}", undo.priority, "", "", body, "!")
+            (one,) = await self._ties.enqueue_once(undo.queue, [Tied(job, parents)])
+            made[place] = JobRef(undo.queue, one.id, one.run)
+            await self._ties.register([_edge(flow.id, f"u{place}", undo.queue, one.id, one.run)])
+            await self._store.register_queues([undo.queue])
+
+    async def _tell(self, messages: Sequence[Message]) -> None:
+        if messages:
+            await self._ties.pass_on(FLOWS, messages)
+
+    async def _run(self, name: str, words: Sequence[Argument]) -> Any:
+        return await self._gateway.run(name, [self._key(key) for key in script(name).keys], words)
+
+
+def gate_name(flow_id: str) -> str:
+    """What the first steps of a workflow call the place that they wait for."""
+    return f"{FLOWS}:{flow_id}"
+
+
+def list_name(flow_id: str, step: int) -> str:
+    """What steps call one before them that runs over a list."""
+    return f"{FLOWS}:{flow_id}.{step}"
+
+
+def flow_edge(flow_id: str, part: str, queue: str, job_id: str, run: str, *, wants_result: bool = True) -> Edge:
+    """A workflow comes after each of its jobs: that is how it hears of them."""
+    return Edge(FLOWS, flow_id, Parent(JobRef(queue, job_id, run or None), token="r" if wants_result else ""), part)
+
+
+_edge = flow_edge
+
+
+def _item_body(body: str, item: msgspec.Raw) -> bytes:
+    return body.encode() + b"[" + bytes(item) + b"]"
+
+
+def _flow(flow_id: str, found: Mapping[str, bytes]) -> Flow:
+    stands: dict[int, Stand] = {}
+    undos: dict[int, Stand] = {}
+    items: dict[int, dict[int, Stand]] = defaultdict(dict)
+    lengths: dict[int, int] = {}
+    results: dict[str, bytes] = {}
+    for field, value in found.items():
+        kind, rest = field[0], field[1:]
+        if not rest[:1].isdigit():
+            continue
+        match kind:
+            case "s":
+                stands[int(rest)] = _stand(value)
+            case "u":
+                undos[int(rest)] = _stand(value)
+            case "m":
+                place, _, item = rest.partition(".")
+                items[int(place)][int(item)] = _stand(value)
+            case "n":
+                lengths[int(rest)] = int(value)
+            case "r":
+                results[rest] = value
+            case _:
+                pass
+    text = {key: value.decode(errors="replace") for key, value in found.items() if key != "graph" and key[:1] != "r"}
+    return Flow(
+        id=flow_id, name=text["name"], state=text["state"], version=text.get("version", "0"),
+        on_failure=text.get("on_failure", "hold"), resume=text.get("resume", found.get("resume", b"").decode()),
+        limit=int(text.get("limit", 0)), created_at=int(text.get("created_at", 0)),
+        ended_at=int(text["ended_at"]) if "ended_at" in text else None, cause=text.get("cause", ""),
+        steps=_steps.decode(found.get("graph", b"[]")), stands=stands, undos=undos, items=items, lengths=lengths,
+        results=results, is_committed=text.get("committed") == "1", is_open=text.get("gate", "open") == "open",
+        cancel=text.get("cancel", ""), is_resuming=found.get("resuming") == b"1",
+        is_compensating=text.get("compensating") == "1",
+    )  # fmt: skip
+
+
+def _stand(value: bytes) -> Stand:
+    number, outcome, attempts = value.decode().split(" ")
+    return Stand(int(number), outcome, int(attempts))

@@ -1,0 +1,54 @@
+-- A workflow enters another state. Running and undoing ones hold a place among those of their name, where it is limited;
+-- one that leaves its place lets the next in. Those that have ended for good are kept for a day.
+-- keys: flow, flow_due, held, places, queued
+-- @include text_of
+
+local HOLDS_PLACE = { running = true, undoing = true }
+local HAS_ENDED = { completed = true, undone = true, cancelled = true }
+
+local function touch(id, at)
+  redis.call("HINCRBY", flow .. ":" .. id, "version", 1)
+  redis.call("ZADD", flow_due, text_of(at), id)
+end
+
+local function leave_place(id, name, now)
+  redis.call("ZREM", queued .. ":" .. name, id)
+  if redis.call("ZREM", places .. ":" .. name, id) == 0 then return end
+  local following = redis.call("ZPOPMIN", queued .. ":" .. name)[1]
+  if following then
+    redis.call("ZADD", places .. ":" .. name, text_of(now), following)
+    redis.call("HSET", flow .. ":" .. following, "state", "running")
+    touch(following, now)
+  end
+end
+
+-- The state it is in then: "waiting" where there is no place for it.
+local function flow_state(id, state, now)
+  local key = flow .. ":" .. id
+  local name, limit = unpack(redis.call("HMGET", key, "name", "limit"))
+  limit = tonumber(limit)
+  if HOLDS_PLACE[state] and limit > 0 and not redis.call("ZSCORE", places .. ":" .. name, id) then
+    -- What is to be undone is not kept waiting.
+    if state == "running" and redis.call("ZCARD", places .. ":" .. name) >= limit then
+      redis.call("ZADD", queued .. ":" .. name, text_of(now), id)
+      state = "waiting"
+    else
+      redis.call("ZADD", places .. ":" .. name, text_of(now), id)
+    end
+  elseif not HOLDS_PLACE[state] then
+    leave_place(id, name, now)
+  end
+  redis.call("HSET", key, "state", state)
+  if state == "failed" then redis.call("ZADD", held, text_of(now), id) else redis.call("ZREM", held, id) end
+  if HAS_ENDED[state] then
+    redis.call("HSET", key, "ended_at", text_of(now))
+    redis.call("PEXPIRE", key, 86400000)
+  end
+  if HAS_ENDED[state] or state == "failed" or state == "parked" then
+    for client in string.gmatch(redis.call("HGET", key, "waiters") or "", "%S+") do
+      redis.call("PUBLISH", inbox .. client, "ended ~ " .. id)
+    end
+    redis.call("HDEL", key, "waiters")
+  end
+  return state
+end

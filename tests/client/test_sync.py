@@ -404,11 +404,12 @@ def test_errors_come_through(sync_rota: Rota, valkey: Server, namespace: str) ->
 async def test_closing_ends_what_listens(rota: Rota, raw: redis.Redis) -> None:
     job = await rota.task(name="send")(_number).enqueue(1)
     waiter = asyncio.create_task(job.result(timeout=1))
-    pubsub = len(await eventually(lambda: raw.client_list(_type="pubsub")))
+    inbox = rota.keys.inbox(rota.store.participant)
+    await eventually(lambda: raw.pubsub_channels(inbox))
 
     await rota.close()
 
-    await eventually(lambda: len(raw.client_list(_type="pubsub")) < pubsub)
+    await eventually(lambda: not raw.pubsub_channels(inbox))
     with pytest.raises((ResultTimeout, asyncio.CancelledError)):
         await waiter
 

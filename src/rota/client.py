@@ -12,13 +12,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.states import JobState
-from rota.errors import IdInUse, InvalidOption, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
 from rota.events import Event, follow
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
@@ -26,12 +26,14 @@ from rota.listing import Filters, list_jobs
 from rota.middleware import Middleware, wrap_enqueue
 from rota.portal import Portal
 from rota.store.address import find_address
+from rota.store.flows import Flows
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
 from rota.store.views import Page, QueueInfo, Views, WorkerInfo
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
+from rota.workflows import Draft, Workflows
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
@@ -84,6 +86,7 @@ class Rota:
         self.max_payload = max_payload
         self.tasks = Registry()
         self.dead = DeadLetters(self)
+        self.workflows = Workflows(self)
         self._patience = patience
         self._durability: Durability = checked_durability(durability)
         self._replicas = replicas
@@ -166,6 +169,9 @@ class Rota:
         wanted = list(calls)
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
+        for call in wanted:
+            if call.results:
+                raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
         link = await self._link()
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
@@ -249,6 +255,34 @@ class Rota:
         except StoreError as error:
             # What was asked for is done; the news waits in the outbox for whoever comes next.
             logger.debug("dependents of queue %s were not told: %s", queue, error)
+
+    def workflow(
+        self,
+        name: str,
+        *,
+        id: str | None = None,
+        on_failure: Literal["undo", "hold"] | None = None,
+        resume: Literal["on_start"] | None = None,
+        limit: int | None = None,
+    ) -> Draft:
+        """A workflow to be built: `async with rota.workflow("order") as flow: …`, committed where the block ends.
+
+        If a step fails for good, what was done is undone (`on_failure="undo"`, as it is where any step has an undo),
+        or the workflow is held until `resume()`. `limit`: how many of that name advance at once.
+        """
+        return Draft(self, name, workflow_id=id, on_failure=on_failure, resume=resume, limit=limit)
+
+    async def wait_flow_ended(self, workflow_id: str) -> None:
+        """Waits until a workflow has ended, or waits for a human."""
+        await (await self._link()).wait_flow_ended(workflow_id)
+
+    async def checked_flows(self) -> Flows:
+        """The workflows' side of the store, once the server has been found fit."""
+        return (await self._link()).flows
+
+    async def checked_link(self) -> Link:
+        """What the running loop shares, once the server has been found fit."""
+        return await self._link()
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """Waits until a run has ended, and returns it pinned. Raises JobNotFound when there is none, or no longer."""

@@ -118,6 +118,25 @@ class PayloadTooLarge(InvalidJob):
         self.limit = limit
 
 
+class WorkflowNotFound(RotaError):
+    """There is no such workflow: it never was, or ended longer ago than it is kept."""
+
+    def __init__(self, workflow_id: str) -> None:
+        super().__init__(f"there is no workflow {workflow_id}: it never was, or it ended more than a day ago")
+        self.workflow_id = workflow_id
+
+
+class WorkflowFailed(RotaError):
+    """A workflow did not end well: `state` says how it stands, `cause` why."""
+
+    def __init__(self, workflow_id: str, state: str, cause: str) -> None:
+        hint = {"failed": "; resume it to go on", "parked": "; a compensation needs help: mend it, then resume"}
+        super().__init__(f"workflow {workflow_id} is {state}: {cause or 'by request'}{hint.get(state, '')}")
+        self.workflow_id = workflow_id
+        self.state = state
+        self.cause = cause
+
+
 class IdInUse(RotaError):
     """A run of that id has not ended yet, and was not to be changed, or cannot be changed into the job asked for."""
 

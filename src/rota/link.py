@@ -9,9 +9,18 @@ from contextlib import suppress
 from typing import Any, Final, Literal, cast, get_args
 
 from rota.core.job import DEFAULT_QUEUE, JobRef
-from rota.errors import ConfigurationError, InvalidOption, JobNotFound, StoreError, StoreUnsupported
+from rota.core.workflow import ENDED, STUCK
+from rota.errors import (
+    ConfigurationError,
+    InvalidOption,
+    JobNotFound,
+    StoreError,
+    StoreUnsupported,
+    WorkflowNotFound,
+)
+from rota.store.flows import Flows
 from rota.store.store import Store
-from rota.store.ties import Ties
+from rota.store.ties import FLOWS, Ties
 from rota.store.views import Views
 
 Durability = Literal["memory", "fsynced", "replicated"]
@@ -30,6 +39,7 @@ class Link:
         self.store = store
         self.gateway = store.gateway
         self.ties = Ties(store)
+        self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
         self._durability = durability
         self._replicas = replicas
@@ -103,8 +113,7 @@ class Link:
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """See `Rota.wait_ended`."""
-        if self._listening is None or self._listening.done():
-            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
+        self._begin_to_listen()
         if ref.run is None:
             ref = (await self._watch(ref))[0]
         key = (ref.queue, ref.run or "")
@@ -126,6 +135,29 @@ class Link:
             self._waiters[key].discard(ended)
             if not self._waiters[key]:
                 del self._waiters[key]
+
+    async def wait_flow_ended(self, flow_id: str) -> None:
+        """Until a workflow has ended, or waits for a human."""
+        self._begin_to_listen()
+        key = (FLOWS, flow_id)
+        ended = asyncio.Event()
+        self._waiters.setdefault(key, set()).add(ended)
+        try:
+            while (state := await self.flows.watch(flow_id)) not in (*ENDED, *STUCK):
+                if state == "missing":
+                    raise WorkflowNotFound(flow_id)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN_S):
+                        await ended.wait()
+                ended.clear()
+        finally:
+            self._waiters[key].discard(ended)
+            if not self._waiters[key]:
+                del self._waiters[key]
+
+    def _begin_to_listen(self) -> None:
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
 
     async def _watch(self, ref: JobRef) -> tuple[JobRef, bool]:
         seen = await self.store.watch(ref)

@@ -15,7 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from rota.context import Context, Provided
-from rota.core.codec import decode_arguments, decode_hook, encode_arguments
+from rota.core.codec import (
+    decode_arguments,
+    decode_hook,
+    encode_arguments,
+    encode_arguments_with_results,
+    encode_hook,
+)
+from rota.core.workflow import StepResult, find_results
 from rota.errors import ConfigurationError, InvalidArguments
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -68,6 +75,8 @@ class Signature:
                     # Unset stays unset, so that the handler's own default is the one that counts.
                     fields.append((name, annotation | msgspec.UnsetType, msgspec.UNSET))
         self._names = [field[0] for field in fields]
+        self._required = [field[0] for field in fields if len(field) == 2]
+        self._annotations = {field[0]: field[1] for field in fields}
         ordered = sorted(fields, key=len)  # required ones first: a struct wants that, and names decide anyway
         self._struct = msgspec.defstruct(
             f"{task}_arguments", ordered, kw_only=True, forbid_unknown_fields=self._var_named is None
@@ -100,6 +109,27 @@ class Signature:
             raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
         self.decode(encoded)
         return encoded
+
+    def encode_with_results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, list[StepResult]]:
+        """The same where results of steps stand among the arguments: those are checked once they are there."""
+        named = dict(zip(self._positional, args, strict=False)) | kwargs
+        given = {name: value for name, value in named.items() if not find_results(value)}
+        missing = [name for name in self._required if name not in named]
+        unknown = [name for name in named if name not in self._annotations] if self._var_named is None else []
+        if missing or unknown or len(named) < min(len(args), len(self._positional)) + len(kwargs):
+            raise InvalidArguments(self._task, _misfit(missing, unknown))
+        extra = args[len(self._positional) :]
+        if extra and self._var_positional is None:
+            raise InvalidArguments(self._task, f"takes {len(self._positional)} positional arguments, not {len(args)}")
+        for name, value in given.items():
+            self._convert(
+                name, msgspec.to_builtins(value, enc_hook=encode_hook, str_keys=True), self._annotations.get(name, Any)
+            )
+        try:
+            encoded = encode_arguments_with_results(extra, named)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
+        return encoded, find_results([args, kwargs])
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """Typed arguments for the handler; refused where they do not fit its annotations."""
@@ -164,6 +194,12 @@ class Signature:
             return msgspec.convert(value, annotation, str_keys=True, dec_hook=decode_hook)
         except msgspec.ValidationError as error:
             raise InvalidArguments(self._task, f"{name}: {_say(error)}") from error
+
+
+def _misfit(missing: list[str], unknown: list[str]) -> str:
+    if missing:
+        return f"missing argument `{missing[0]}`"
+    return f"no such parameter: `{unknown[0]}`" if unknown else "got two values for one parameter"
 
 
 def _schema_hook(annotation: type) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 
 from rota.context import Context, SilentReporter
 from rota.core.after import Parent, checked_parents
-from rota.core.codec import encode_body
+from rota.core.codec import HoldsResult, encode_body
 from rota.core.job import (
     DEFAULT_OPTIONS,
     Counts,
@@ -28,6 +28,7 @@ from rota.core.job import (
 from rota.core.retry import to_ms
 from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
+from rota.core.workflow import StepResult
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
 from rota.link import Durability, checked_durability
 from rota.signature import Signature
@@ -48,7 +49,7 @@ UPDATE: Final = Update()
 class Call(Generic[R]):
     """One call of a task, ready to be enqueued: the task, its arguments, its options. Checked when it is made."""
 
-    __slots__ = ("durability", "job", "on_same_id", "parents", "queue", "task")
+    __slots__ = ("durability", "job", "on_same_id", "options", "parents", "queue", "results", "task")
 
     def __init__(
         self,
@@ -56,8 +57,10 @@ class Call(Generic[R]):
         job: NewJob,
         queue: str,
         *,
+        options: Options,
         on_same_id: OnSameId,
         parents: tuple[Parent, ...],
+        results: tuple[StepResult, ...] = (),
         durability: Durability | None,
     ) -> None:
         self.task = task
@@ -66,6 +69,9 @@ class Call(Generic[R]):
         self.on_same_id = on_same_id
         #: What it comes after.
         self.parents = parents
+        #: Results of steps that stand among its arguments: such a call can only be a step of their workflow.
+        self.results = results
+        self.options = options
         #: What its receipt must be worth; None: what the client's are.
         self.durability: Durability | None = durability
 
@@ -93,7 +99,11 @@ class Prepared(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
-        arguments = self.task.signature.encode(args, kwargs)
+        results: list[StepResult] = []
+        try:
+            arguments = self.task.signature.encode(args, kwargs)
+        except HoldsResult:
+            arguments, results = self.task.signature.encode_with_results(args, kwargs)
         limit = self.task.rota.max_payload
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
@@ -103,8 +113,10 @@ class Prepared(Generic[P, R]):
             self.task,
             job,
             self._queue,
+            options=self.options,
             on_same_id=self._on_same_id,
             parents=self._parents,
+            results=tuple(results),
             durability=self._durability,
         )
 

@@ -80,7 +80,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.after(other, queue=queue)
     await driver.client.cancel(other)
     tied = Tied(new_job(after=("x:y",)), [to_parent("x:y")])
-    await driver.ties._prepare(queue, {0: tied})
+    await driver.ties.prepare(queue, {0: tied})
     await driver.client.pause(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
     await worker.store.announce("{}")

@@ -31,10 +31,22 @@ from rota.core.job import (
 )
 from rota.core.retry import Backoff, Exponential, Retry, Rule
 from rota.core.states import JobState
+from rota.core.workflow import StepResult
+
+
+class HoldsResult(Exception):
+    """A value that is to be written holds the result of a step, which nobody has yet."""
+
+
+def encode_result_hook(value: Any) -> Any:
+    """The result of a step is written as a token that stands for it."""
+    return value.token if isinstance(value, StepResult) else encode_hook(value)
 
 
 def encode_hook(value: Any) -> Any:
     """Pydantic models are written as what they hold."""
+    if isinstance(value, StepResult):
+        raise HoldsResult(value)
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} is not JSON")
@@ -50,6 +62,7 @@ def decode_hook(annotation: type, value: Any) -> Any:
     raise TypeError(f"{annotation.__name__} cannot be read from JSON")
 
 
+_encode_with_results: Final = msgspec.json.Encoder(enc_hook=encode_result_hook).encode
 _encode: Final = msgspec.json.Encoder(enc_hook=encode_hook).encode
 _arguments: Final = msgspec.json.Decoder(list[Any] | dict[str, Any])
 _error: Final = msgspec.json.Decoder(ErrorRecord)
@@ -181,6 +194,11 @@ def encode_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     if not kwargs:
         return _encode_json(args)
     return _encode_json({**kwargs, "*": args} if args else kwargs)
+
+
+def encode_arguments_with_results(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    """The same where results of steps stand among them."""
+    return _encode_with_results({**kwargs, "*": args} if args and kwargs else kwargs or args)
 
 
 def decode_arguments(text: bytes) -> tuple[list[Any], dict[str, Any]]:

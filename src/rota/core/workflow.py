@@ -174,12 +174,12 @@ def _decide_lists(flow: Flow) -> Decision | None:
             continue
         length = flow.lengths.get(place)
         if length is None:
-            source = flow.stand(step.items)
+            source, own = flow.stand(step.items), flow.stand(place)
             if source.outcome == "completed" and flow.state == "running":
                 expand.append(place)
-            elif (source.is_bad and not flow.stand(place).is_bad) or (flow.state == "undoing" and source.has_ended and not flow.stand(place).has_ended):
+            elif not own.has_ended and (source.is_bad or (source.has_ended and flow.state == "undoing")):
                 announce.append((place, "cancelled"))
-            elif source.outcome == "waiting" and flow.stand(place).is_bad and flow.state == "running":
+            elif not source.has_ended and own.is_bad and flow.state == "running":
                 announce.append((place, "waiting"))
             continue
         of_items = flow.items.get(place, {})

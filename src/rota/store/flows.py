@@ -1,7 +1,8 @@
 """Workflows in the store: their records, and the decisions about them carried out.
 
-All records share the slot of keys that belong to no queue. Whoever hears that a workflow waits for a decision may carry it
-out: it is taken for a while, every act may be repeated, and a record that has changed meanwhile is decided on anew.
+All records share the slot of keys that belong to no queue. Whoever hears that a workflow waits for a decision may
+carry it out: it is taken for a while, every act may be repeated, and a record that has changed meanwhile is decided on
+anew.
 """
 
 from __future__ import annotations
@@ -78,11 +79,14 @@ class Flows:
 
     # --- driving -----------------------------------------------------------------------------------------------
 
-    async def drive_due(self) -> None:
-        """Sees to every workflow that waits for a decision and that nobody else is seeing to."""
+    async def drive_due(self) -> int:
+        """Sees to every workflow that waits for a decision and that nobody else is seeing to; says how many."""
+        driven = 0
         while taken := await self._run("take_flows", [16, HOLD_MS]):
             for flow_id in taken:
                 await self.drive(flow_id.decode())
+                driven += 1
+        return driven
 
     async def drive(self, flow_id: str) -> None:
         """Decides and acts until only news can change anything."""

@@ -92,6 +92,7 @@ class Desk:
         for line in self.lines:
             if queue is None or line.queue == queue:
                 line.is_hopeful = line.is_woken = True
+                self.is_idle.clear()
         self._something.set()
 
     def nudge(self) -> None:

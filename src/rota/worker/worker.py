@@ -2,8 +2,8 @@
 
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
-passes on progress and logs, `courier` tells dependents of ends, `announcer` says that the worker lives, `janitor`
-sweeps, `adapter` sizes it.
+passes on progress and logs, `courier` tells dependents of ends, `conductor` sees to workflows, `announcer` says that
+the worker lives, `janitor` sweeps, `adapter` sizes it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rota.errors import ConfigurationError, StoreError, StoreUnsupported
 from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
+from rota.worker.conductor import Conductor
 from rota.worker.config import WorkerConfig
 from rota.worker.courier import Courier
 from rota.worker.desk import Desk
@@ -80,6 +81,7 @@ class Worker:
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
         self.desk: Desk
         self._courier: Courier
+        self._conductor: Conductor
         self._sayings: Sayings
         self._signals = 0
         #: Why it cannot go on; "" while it can.
@@ -130,12 +132,14 @@ class Worker:
             hear_news=self._hear_news,
             say_first=self._sayings.flush,
         )
-        self._courier = Courier(store, wake=self.desk.wake)
+        self._conductor = Conductor(store, wake=self.desk.wake)
+        self._courier = Courier(store, wake=self.desk.wake, conduct=self._conductor.nudge)
         heartbeat = Heartbeat(store, self.flights, self.tower)
         announcer = Announcer(store, self)
         loops: dict[str, Any] = {
             "desk": self.desk,
             "courier": self._courier,
+            "conductor": self._conductor,
             "inbox": Inbox(store, self.desk, self.tower, heartbeat),
             "heartbeat": heartbeat,
             "sayings": self._sayings,
@@ -170,7 +174,10 @@ class Worker:
         logger.info("worker %s serves %s with %d slots on %s", self.id, queues, self.slots, rota.address)
 
     async def _stop_when_idle(self) -> None:
-        await self.desk.is_idle.wait()
+        parts = (self.desk, self._courier, self._conductor)
+        while not all(part.is_idle.is_set() for part in parts):
+            for part in parts:
+                await part.is_idle.wait()
         self._asked_to_stop.set()
 
     async def _drain(self) -> None:

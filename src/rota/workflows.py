@@ -1,0 +1,505 @@
+"""Workflows: built step by step, committed as a whole, and never half done and forgotten.
+
+`Draft` is what `rota.workflow(...)` gives: it collects steps, and commits them when its `with` block ends. `Workflow`
+is a handle of one that has been committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+
+import msgspec
+
+from rota.core.after import Parent
+from rota.core.codec import decode_result, encode_body
+from rota.core.job import JobRef, Options, checked_id, make_suffix
+from rota.core.picture import draw, explain_flow, mermaid
+from rota.core.retry import Exponential, Retry
+from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo
+from rota.core.workflow import Step as StepPlan
+from rota.errors import (
+    IdInUse,
+    InvalidJob,
+    InvalidOption,
+    ResultTimeout,
+    WorkflowFailed,
+    WorkflowNotFound,
+    WrongState,
+)
+from rota.store.flows import PATIENCE_MS, Flows, flow_edge, gate_name, list_name
+from rota.store.ties import SLICE, Edge, Tied
+from rota.tasks import Call, Prepared, Task
+
+if TYPE_CHECKING:
+    from rota.client import Rota
+
+R = TypeVar("R")
+Item = TypeVar("Item")
+MAX_STEPS: Final = 10_000
+#: A compensation is tried for hours before a human is asked.
+UNDO_RETRY: Final = Retry(attempts=50, backoff=Exponential(2, 600))
+#: So that one which was made twice by whoever died in between is recognised.
+UNDO_KEPT_S: Final = 86_400.0
+
+
+class Step(Generic[R]):
+    """One step of a workflow that is being built."""
+
+    def __init__(self, draft: Draft, place: int, token: str) -> None:
+        self.draft = draft
+        self.place = place
+        self._token = token
+
+    @property
+    def result(self) -> R:
+        """Stands for what the step will return: pass it to another step, which then comes after this one."""
+        return cast("R", StepResult(self.place, self._token))
+
+    def undo(self, call: Call[Any], *, even_if_unsure: bool = False) -> Self:
+        """What compensates this step if the workflow fails after it; may take results of this step and earlier ones.
+
+        With `even_if_unsure` also where the step was started and did not succeed: it may have had an effect.
+        """
+        self.draft.add_undo(self.place, call, even_if_unsure=even_if_unsure)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<step {self.place} of {self.draft!r}>"
+
+
+class Workflow:
+    """A workflow that has been committed: how it stands, its result, and what an operator does about it."""
+
+    def __init__(self, rota: Rota, workflow_id: str, *, returns: Sequence[Any] | None = None) -> None:
+        self._rota = rota
+        self.id = workflow_id
+        #: Types of the results of the last steps, where they are known.
+        self._returns = returns
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.id}>"
+
+    async def refresh(self) -> Flow:
+        """The record as it is now. Raises WorkflowNotFound."""
+        flow = await (await self._flows()).read(self.id)
+        if flow is None:
+            raise WorkflowNotFound(self.id)
+        return flow
+
+    async def state(self) -> str:
+        """waiting (for a place), running, completed, failed (held), undoing, parked, undone or cancelled."""
+        return (await self.refresh()).state
+
+    async def explain(self) -> str:
+        """One sentence: how it stands, why, and what happens next."""
+        return explain_flow(await self.refresh())
+
+    async def show(self) -> str:
+        """The graph as text, with the state of every step."""
+        return draw(await self.refresh())
+
+    async def mermaid(self) -> str:
+        """The graph as a Mermaid flowchart."""
+        return mermaid(await self.refresh())
+
+    async def result(self, timeout: float | None = None) -> Any:
+        """Waits for the end, which is pushed: the result of the last step, or of all last steps in order as a tuple.
+
+        Raises WorkflowFailed when it failed, was undone or cancelled, or waits for a human; ResultTimeout.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._rota.wait_flow_ended(self.id)
+        except TimeoutError as error:
+            if timeout is None:
+                raise
+            flow = await self.refresh()
+            if flow.state not in (*ENDED, *STUCK):
+                raise ResultTimeout(f"workflow {self.id}", flow.state, timeout) from error
+        flow = await self.refresh()
+        if flow.state != "completed":
+            raise WorkflowFailed(self.id, flow.state, flow.cause)
+        last = _sinks(flow.steps)
+        types = self._returns or [Any] * len(last)
+        results = [
+            decode_result(flow.results.get(str(place)), returns) for place, returns in zip(last, types, strict=True)
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    async def cancel(self, *, undo: bool = True) -> None:
+        """Stops what runs, and undoes what was done unless told otherwise. Raises WrongState when it has ended."""
+        flows = await self._flows()
+        while True:
+            flow = await self.refresh()
+            if flow.is_over:
+                raise WrongState(f"workflow {self.id}", flow.state, "cancel", "it has ended")
+            if (
+                flow.cancel
+                or await flows.turn(flow, fields={"cancel": "undo" if undo else "leave"}, next_ms=0) != "stale"
+            ):
+                break
+        await flows.drive(self.id)
+
+    async def resume(self) -> None:
+        """Goes on at the failed steps, without redoing finished ones; a parked compensation is tried again.
+
+        Raises WrongState unless it waits for that.
+        """
+        flows = await self._flows()
+        flow = await self.refresh()
+        if flow.state == "parked":
+            for place, stand in flow.undos.items():
+                undo = flow.steps[place].undo
+                if stand.outcome == "failed" and undo is not None:
+                    await self._rota.store.redrive(undo.queue, [JobRef(undo.queue, f"{flow.id}.undo.{place}")])
+                    await self._rota.tell_dependents(undo.queue)
+            await flows.drive(self.id)
+            return
+        if flow.state != "failed":
+            raise WrongState(
+                f"workflow {self.id}", flow.state, "resume", "only one that failed and is held can be resumed"
+            )
+        await flows.resume(flow)
+
+    # --- twins -------------------------------------------------------------------------------------------------
+
+    def refresh_sync(self) -> Flow:
+        """`refresh`, for code that is not async."""
+        return self._rota.wait_for(self.refresh())
+
+    def state_sync(self) -> str:
+        """`state`, for code that is not async."""
+        return self._rota.wait_for(self.state())
+
+    def explain_sync(self) -> str:
+        """`explain`, for code that is not async."""
+        return self._rota.wait_for(self.explain())
+
+    def show_sync(self) -> str:
+        """`show`, for code that is not async."""
+        return self._rota.wait_for(self.show())
+
+    def mermaid_sync(self) -> str:
+        """`mermaid`, for code that is not async."""
+        return self._rota.wait_for(self.mermaid())
+
+    def result_sync(self, timeout: float | None = None) -> Any:
+        """`result`, for code that is not async."""
+        return self._rota.wait_for(self.result(timeout))
+
+    def cancel_sync(self, *, undo: bool = True) -> None:
+        """`cancel`, for code that is not async."""
+        self._rota.wait_for(self.cancel(undo=undo))
+
+    def resume_sync(self) -> None:
+        """`resume`, for code that is not async."""
+        self._rota.wait_for(self.resume())
+
+    async def _flows(self) -> Flows:
+        return await self._rota.checked_flows()
+
+
+class Draft(Workflow):
+    """A workflow that is being built: nothing of it exists before it is committed."""
+
+    def __init__(
+        self,
+        rota: Rota,
+        name: str,
+        *,
+        workflow_id: str | None,
+        on_failure: str | None,
+        resume: str | None,
+        limit: int | None,
+    ) -> None:
+        if on_failure not in (None, "undo", "hold"):
+            raise InvalidOption("on_failure", f"{on_failure!r} is neither undo nor hold")
+        if resume not in (None, "on_start"):
+            raise InvalidOption("resume", f"{resume!r} is not on_start")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise InvalidOption("limit", f"{limit!r} is not a whole number of at least 1")
+        super().__init__(rota, checked_id(workflow_id) if workflow_id else f"wf-{_random()}{_random()}")
+        if len(self.id) > 100:
+            raise InvalidOption(
+                "id", f"{self.id!r} is longer than 100 characters, which the ids of its steps begin with"
+            )
+        self.name = checked_id(name)
+        self._on_failure = on_failure
+        self._resume = resume or ""
+        self._limit = limit or 0
+        self._nonce = secrets.token_hex(8)
+        self._calls: list[Call[Any]] = []
+        self._after: list[tuple[int, ...]] = []
+        self._takes: list[dict[int, str]] = []
+        self._names: list[str] = []
+        self._items: list[int | None] = []
+        self._undos: dict[int, Undo] = {}
+        self._is_committed = False
+
+    # --- building ----------------------------------------------------------------------------------------------
+
+    def step(self, call: Call[R], *, after: Iterable[Step[Any]] = (), name: str | None = None) -> Step[R]:
+        """Adds a step. It comes after the steps whose results it takes, and after those named."""
+        if not isinstance(call, Call):
+            raise InvalidJob(f"a step is a call, as in flow.step(send.call(...)), not {call!r}")
+        if call.job.id:
+            raise InvalidOption("id", "a step's id is made by its workflow")
+        return Step(self, self._add(call, after, name, items=None), self._token(len(self._calls) - 1))
+
+    def map(
+        self,
+        task: Task[Any, R, Any] | Prepared[Any, R],
+        items: Sequence[Any],
+        *,
+        after: Iterable[Step[Any]] = (),
+        name: str | None = None,
+    ) -> Step[list[R]]:
+        """Adds a step that runs once for each item of a list, which is the result of an earlier step.
+
+        Each item is the first argument of one call. The result is the list of results, in that order.
+        """
+        source: Any = items
+        if not isinstance(source, StepResult):
+            raise InvalidJob(
+                "flow.map runs over the result of a step; over a list that is known now, use one step for each item"
+            )
+        prepared = task if isinstance(task, Prepared) else task.using()
+        call: Call[R] = cast("Any", prepared).call(source)
+        place = self._add(call, after, name, items=source.step)
+        return Step(self, place, self._token(place))
+
+    def add_undo(self, place: int, call: Call[Any], *, even_if_unsure: bool) -> None:
+        """See `Step.undo`."""
+        if self._items[place] is not None:
+            raise InvalidJob("a step that runs over a list cannot be undone as a whole: let a step after it do that")
+        if place in self._undos:
+            raise InvalidJob(f"step {self._names[place]} has an undo already")
+        self._own(call.results)
+        later = [result.step for result in call.results if result.step > place]
+        if later:
+            raise InvalidJob(f"the undo of step {self._names[place]} takes the result of a later step")
+        options = call.options
+        if options.retry == Options().retry:
+            options = msgspec.structs.replace(options, retry=UNDO_RETRY)
+        keep = msgspec.structs.replace(options.keep, finished=max(options.keep.finished, UNDO_KEPT_S))
+        options = msgspec.structs.replace(options, keep=keep)
+        arguments = call.job.body.split(b"\n", 2)[2]
+        body = encode_body(options, call.task.name, arguments)
+        takes = tuple({result.step: result.token for result in call.results}.items())
+        self._undos[place] = Undo(call.queue, options.priority, body.decode(), takes, even_if_unsure)
+
+    async def commit(self) -> Workflow:
+        """Stores the whole workflow. Nothing of it exists if this fails."""
+        if self._is_committed:
+            raise InvalidJob(f"workflow {self.id} has been committed already")
+        if not self._calls:
+            raise InvalidJob(f"workflow {self.name} has no steps")
+        link = await self._rota.checked_link()
+        if await link.flows.read(self.id) is not None:
+            raise IdInUse(f"workflow {self.id}", self.id)
+        await link.register({call.queue for call in self._calls})
+        steps, edges = await self._prepare(link)
+        try:
+            await link.ties.register(edges)
+        except BaseException:
+            await asyncio.shield(self._abandon(link, steps, edges))
+            raise
+        await link.flows.open(self.id, steps, self._fields())
+        self._is_committed = True
+        self._returns = [self._type_of(place) for place in _sinks(steps)]
+        # Whoever dies here leaves a workflow that any worker carries on with.
+        await link.flows.drive(self.id)
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.commit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit_sync()
+
+    def commit_sync(self) -> Workflow:
+        """`commit`, for code that is not async."""
+        return self._rota.wait_for(self.commit())
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name} {self.id}>"
+
+    # --- within ------------------------------------------------------------------------------------------------
+
+    def _add(self, call: Call[Any], after: Iterable[Step[Any]], name: str | None, *, items: int | None) -> int:
+        if self._is_committed:
+            raise InvalidJob(f"workflow {self.id} has been committed: its steps are fixed")
+        if len(self._calls) >= MAX_STEPS:
+            raise InvalidJob(f"a workflow has at most {MAX_STEPS:,} steps")
+        self._own(call.results)
+        before = {result.step for result in call.results}
+        for step in after:
+            if not isinstance(step, Step) or step.draft is not self:
+                raise InvalidOption("after", f"takes steps of the same workflow, not {step!r}")
+            before.add(step.place)
+        place = len(self._calls)
+        self._calls.append(call)
+        self._after.append(tuple(sorted(before)))
+        self._takes.append({result.step: result.token for result in call.results})
+        self._names.append(name or call.task.name)
+        self._items.append(items)
+        return place
+
+    def _own(self, results: Iterable[StepResult]) -> None:
+        for result in results:
+            if result.token != self._token(result.step) or result.step >= len(self._calls):
+                raise InvalidJob("a step can only take results of steps of its own workflow")
+
+    def _token(self, place: int) -> str:
+        return f"rota.result.{self._nonce}.{place}"
+
+    def _type_of(self, place: int) -> Any:
+        returns = self._calls[place].task.signature.returns
+        return returns if self._items[place] is None else list[returns]
+
+    def _fields(self) -> dict[str, str]:
+        on_failure = self._on_failure or ("undo" if self._undos else "hold")
+        return {
+            "name": self.name,
+            "limit": str(self._limit),
+            "on_failure": on_failure,
+            "resume": self._resume,
+            "gate": "shut" if self._limit else "open",
+            # News of these makes a list known.
+            **{f"w{source}": "1" for source in self._items if source is not None},
+        }
+
+    def _name(self, place: int) -> str:
+        """What steps that come after it call a step."""
+        if self._items[place] is not None:
+            return list_name(self.id, place)
+        return f"{self._calls[place].queue}:{self._step_id(place)}"
+
+    def _step_id(self, place: int) -> str:
+        return f"{self.id}.{place}"
+
+    async def _prepare(self, link: Any) -> tuple[list[StepPlan], list[Edge]]:
+        """Writes all steps invisibly; and says which come after which, now that their runs are known."""
+        runs: dict[int, str] = {}
+        by_queue: dict[str, list[int]] = defaultdict(list)
+        for place, call in enumerate(self._calls):
+            if self._items[place] is None:
+                by_queue[call.queue].append(place)
+        for queue, places in by_queue.items():
+            for part in _parts(places, [len(self._after[place]) + 1 for place in places]):
+                wanted = {place: self._tied(place) for place in part}
+                prepared, _ = await link.ties.prepare(queue, wanted, kind="step", patience_ms=PATIENCE_MS)
+                runs |= {one.place: one.run for one in prepared}
+        if len(runs) < sum(map(len, by_queue.values())):
+            raise IdInUse(f"workflow {self.id}", self.id)
+        steps = [self._plan(place, runs.get(place, "")) for place in range(len(self._calls))]
+        kept = set(_sinks(steps)) | {step.items for step in steps if step.items is not None}
+        kept |= {source for undo in self._undos.values() for source, _ in undo.takes}
+        edges: list[Edge] = []
+        for place, step in enumerate(steps):
+            if step.items is not None:
+                continue
+            edges += [Edge(step.queue, step.run, parent) for parent in self._calls[place].parents]
+            for other in step.after:
+                if steps[other].items is None:
+                    ref = JobRef(steps[other].queue, steps[other].id, steps[other].run)
+                    token = self._takes[place].get(other, "")
+                    edges.append(Edge(step.queue, step.run, Parent(ref, token=token), self._name(other)))
+            # The workflow itself keeps the results that are wanted later: for compensations, lists, and who asks.
+            edges.append(flow_edge(self.id, f"s{place}", step.queue, step.id, step.run, wants_result=place in kept))
+        return steps, edges
+
+    def _tied(self, place: int) -> Tied:
+        call = self._calls[place]
+        parents = list(call.parents)
+        takes = self._takes[place]
+        parents += [Parent(_ref(self._name(other)), token=takes.get(other, "")) for other in self._after[place]]
+        if self._limit and not self._after[place]:
+            parents.append(Parent(_ref(gate_name(self.id))))
+        job = call.job._replace(id=self._step_id(place))
+        return Tied(job, parents)
+
+    def _plan(self, place: int, run: str) -> StepPlan:
+        call = self._calls[place]
+        body = ""
+        if self._items[place] is not None:
+            options, task, _ = call.job.body.decode().split("\n", 2)
+            body = f"{options}\n{task}\n"
+        return StepPlan(
+            self._step_id(place), call.queue, run, call.task.name, self._after[place], self._names[place],
+            self._undos.get(place), self._items[place], body, call.job.priority,
+        )  # fmt: skip
+
+    async def _abandon(self, link: Any, steps: Sequence[StepPlan], edges: Sequence[Edge]) -> None:
+        by_queue: dict[str, list[str]] = defaultdict(list)
+        for step in steps:
+            if step.run:
+                by_queue[step.queue].append(step.run)
+        for place, (queue, runs) in enumerate(by_queue.items()):
+            await link.ties.abandon(queue, runs, edges if place == 0 else ())
+
+
+class Workflows:
+    """The workflows of one `Rota`."""
+
+    def __init__(self, rota: Rota) -> None:
+        self._rota = rota
+
+    def get(self, workflow_id: str) -> Workflow:
+        """A handle. Asks nothing yet."""
+        return Workflow(self._rota, checked_id(workflow_id))
+
+    async def list(self, *, limit: int = 100) -> list[Flow]:
+        """The latest workflows, the newest first."""
+        flows = await self._rota.checked_flows()
+        found = [await flows.read(flow_id) for flow_id in await flows.recent(limit)]
+        return [flow for flow in found if flow is not None]
+
+    def list_sync(self, *, limit: int = 100) -> list[Flow]:
+        """`list`, for code that is not async."""
+        return self._rota.wait_for(self.list(limit=limit))
+
+
+def _sinks(steps: Sequence[StepPlan]) -> list[int]:
+    """Steps that nothing comes after."""
+    inner = {parent for step in steps for parent in step.after}
+    return [place for place in range(len(steps)) if place not in inner]
+
+
+def _parts(places: Sequence[int], weights: Sequence[int]) -> list[list[int]]:
+    """Slices that one call may take."""
+    parts: list[list[int]] = []
+    total = SLICE
+    for place, weight in zip(places, weights, strict=True):
+        if total + weight > SLICE:
+            parts.append([])
+            total = 0
+        parts[-1].append(place)
+        total += weight
+    return parts
+
+
+def _random() -> str:
+    return make_suffix(secrets.randbits(40))
+
+
+def _ref(name: str) -> JobRef:
+    queue, _, job_id = name.partition(":")
+    return JobRef(queue, job_id)

@@ -110,13 +110,11 @@ class Ties:
             await asyncio.shield(self._abandon(queue, prepared))
             raise
         runs = [one.run for one in prepared]
-        keys = self._store.script_keys("commit", queue)
-        head: list[Argument] = [queue, self._store.keys.inbox_prefix]
-        outcomes: list[bytes] = []
+        outcomes: list[str] = []
         for start in range(0, len(runs), SLICE):
-            outcomes += await self._gateway.run("commit", keys, [*head, *runs[start : start + SLICE]])
+            outcomes += await self._store.commit(queue, runs[start : start + SLICE])
         for one, outcome in zip(prepared, outcomes, strict=True):
-            if outcome == b"visible":
+            if outcome == "visible":
                 made[one.place] = Made(one.id, one.run)
         return made
 
@@ -159,13 +157,11 @@ class Ties:
                 part = of_queue[start : start + SLICE]
                 answer = await self._gateway.run("register", keys, _edge_words(queue, part))
                 for (one, parent), stands in zip(part, answer, strict=True):
-                    state, _, number = stands.decode().partition(" ")
-                    if state == "missing":
-                        if parent.if_gone == "refused":
-                            raise JobNotFound(parent.name)
-                        state, number = "completed", "0"
+                    if stands == b"missing" and parent.if_gone == "refused":
+                        raise JobNotFound(parent.name)
+                    state, number, rule = ("completed 0 " if stands == b"missing" else stands.decode()).split(" ")
                     if state != "waiting":
-                        news.append((one.run, parent.name, number, state, ""))
+                        news.append((one.run, parent.name, number, state, rule))
         await self._deliver(queue, news)
 
     async def _abandon(self, queue: str, prepared: Sequence[_Prepared]) -> None:

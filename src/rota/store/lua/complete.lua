@@ -50,7 +50,8 @@ if #ended > 0 then
   redis.call("ZREM", processing, unpack(ended))
   redis.call("HSET", runs, unpack(done))
   if #kept_results > 0 then redis.call("HSET", results, unpack(kept_results)) end
+  local freed = depart(ended, "completed", now)
   finish(completed, "completed", by_rule, now)
-  wake(depart(ended, "completed", now))
+  wake(freed)
 end
 return refused

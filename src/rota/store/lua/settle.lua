@@ -20,7 +20,7 @@
 local latest, outcome = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+)$")
 local key, scored = heirs .. ":" .. run, {}
 for at = 3, #ARGV do
-  if outcome == "completed" then
+  if outcome == "completed" and number == latest then
     redis.call("ZREM", key, ARGV[at])
   else
     scored[#scored + 1], scored[#scored + 2] = number, ARGV[at]

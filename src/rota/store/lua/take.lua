@@ -10,11 +10,11 @@
 -- ARGV[1] limit    how many dependents
 -- ARGV[2] hold_ms  how long nobody else takes it
 --
--- Returns parent, number, outcome, how long the parent is kept, and dependents joined by newlines, for each
+-- Returns parent, number, outcome, how long it is kept for a redrive, and dependents joined by newlines, for each
 
+-- @include cause
 -- @include delivered
 -- @include now_ms
--- @include policy
 -- @include text_of
 
 local now, left, reply = now_ms(), tonumber(limit), {}
@@ -28,8 +28,7 @@ for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", text_of(now), "BYSCORE
   else
     redis.call("ZADD", outbox, text_of(now + hold_ms), run)
     left = left - #untold
-    local rule = outcome == "failed" and policy(run).failed_rule or ""
-    for _, word in ipairs({ run, number, outcome, rule, table.concat(untold, "\n") }) do reply[#reply + 1] = word end
+    for _, word in ipairs({ run, number, outcome, cause_rule(run, outcome), table.concat(untold, "\n") }) do reply[#reply + 1] = word end
   end
 end
 return reply

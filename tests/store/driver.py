@@ -284,9 +284,9 @@ class Driver:
         for run in needs:
             if run not in jobs:
                 yield f"{run} is forgotten, but for what it comes after"
+        lanes = {lock: self.index("lane", lock, queue=queue) for lock in set(locked.values())}
         for run, state in state_of.items():
-            lane = self.index("lane", locked[run], queue=queue) if run in locked else {}
-            reasons = [run in follows, bool(needs.get(run)), run in lane]
+            reasons = [run in follows, bool(needs.get(run)), run in locked and run in lanes[locked[run]]]
             if state == "blocked" and sum(reasons) != 1:
                 yield f"{run} is blocked for {sum(reasons)} reasons: same id, after, lock = {reasons}"
             if state in ("pending", "scheduled", "processing") and any(reasons):

@@ -179,6 +179,10 @@ class Driver:
         found = cast(dict[bytes, bytes], self.redis.hgetall(self.key(name, part, queue=queue)))
         return {key.decode(): value.decode(errors="backslashreplace") for key, value in found.items()}
 
+    def members(self, name: str, part: str = "", *, queue: str = QUEUE) -> set[str]:
+        """One set."""
+        return {member.decode() for member in cast(set[bytes], self.redis.smembers(self.key(name, part, queue=queue)))}
+
     def counts(self, *, queue: str = QUEUE) -> dict[str, int]:
         """Runs in each state, where there are any."""
         found = {state: len(self.index(state, queue=queue)) for state in STATES}
@@ -230,6 +234,7 @@ class Driver:
         yield from self._retention_problems(queue, indexes)
         yield from self._lock_problems(queue, state_of, jobs)
         yield from self._tie_problems(queue, state_of, jobs)
+        yield from self._news_problems(queue, jobs)
 
     def _lock_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
         """Of the runs of a lock that are due, one is pending or at work, and the others wait in its lane."""
@@ -275,18 +280,13 @@ class Driver:
         for run, holder in follows.items():
             if followers.get(holder, "").partition(" ")[0] != run:
                 yield f"{run} follows {holder}, which knows nothing of it"
-        needs = {
-            run: self.hash("needs", run, queue=queue)
-            for run in {
-                member.decode() for member in cast(set[bytes], self.redis.smembers(self.key("tied", queue=queue)))
-            }
-        }
+        needs = {run: self.hash("needs", run, queue=queue) for run in self.members("tied", queue=queue)}
         for run in needs:
             if run not in jobs:
                 yield f"{run} is forgotten, but for what it comes after"
+        lanes = {lock: self.index("lane", lock, queue=queue) for lock in set(locked.values())}
         for run, state in state_of.items():
-            lane = self.index("lane", locked[run], queue=queue) if run in locked else {}
-            reasons = [run in follows, bool(needs.get(run)), run in lane]
+            reasons = [run in follows, bool(needs.get(run)), run in locked and run in lanes[locked[run]]]
             if state == "blocked" and sum(reasons) != 1:
                 yield f"{run} is blocked for {sum(reasons)} reasons: same id, after, lock = {reasons}"
             if state in ("pending", "scheduled", "processing") and any(reasons):
@@ -298,6 +298,23 @@ class Driver:
         for run, holder in merged.items():
             if holder not in jobs and holder not in stopping:
                 yield f"{run} became a part of {holder}, which is forgotten"
+
+    def _news_problems(self, queue: str, jobs: Mapping[str, str]) -> Iterator[str]:
+        """What is kept of ties goes with the runs that it ties, or with the news that is still to be told."""
+        parents, tied = self.members("parents", queue=queue), self.members("tied", queue=queue)
+        outbox, endings = self.index("outbox", queue=queue), self.hash("endings", queue=queue)
+        merged = self.hash("merged", queue=queue)
+        for run in parents - jobs.keys() - merged.keys() - outbox.keys():
+            if run not in self.index("stopping", queue=queue):
+                yield f"{run} is forgotten, but for those who come after it"
+        for name, entries in (("outbox", outbox), ("endings", endings)):
+            for run in entries.keys() - parents:
+                yield f"{run} is in {name}, and nobody comes after it"
+        for name, owners in (("heirs", parents), ("needs", tied), ("dooms", tied)):
+            prefix = self.key(name, queue=queue) + ":"
+            for key in self.all_keys():
+                if key.startswith(prefix) and key.removeprefix(prefix) not in owners:
+                    yield f"{key} belongs to no run"
 
     def _secondary_problems(self, queue: str, jobs: Mapping[str, str], stopping: Mapping[str, float]) -> Iterator[str]:
         ids, named = self.hash("ids", queue=queue), self.hash("named", queue=queue)
@@ -317,7 +334,7 @@ class Driver:
                 yield f"{key} belongs to no run"
 
     def _retention_problems(self, queue: str, indexes: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-        rules = {rule.decode() for rule in cast(set[bytes], self.redis.smembers(self.key("rules", queue=queue)))}
+        rules = self.members("rules", queue=queue)
         entries: dict[str, set[str]] = {state: set() for state in FINISHED}
         prefix = self.key("kept", queue=queue) + ":"
         for key in self.all_keys():

@@ -152,6 +152,11 @@ class Store:
             door = self._doors[queue] = _Door(self, queue)
         return await door.enqueue(jobs)
 
+    async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
+        """Makes runs visible that were prepared (see `Ties`): "visible", "missing" or "in_use" for each."""
+        answer: bytes = await self._rare("commit", queue, runs)
+        return answer.decode().split(" ")
+
     async def cancel(self, ref: JobRef, *, reach: str = "any", reason: str = "") -> str:
         """Ends a run: "cancelled", "stopping" (its handler has been told), or why not.
 

@@ -206,26 +206,22 @@ class Ties:
                 part = of_queue[start : start + SLICE]
                 answer = await self._gateway.run("register", keys, _edge_words(part))
                 for edge, stands in zip(part, answer, strict=True):
-                    state, _, rest = stands.partition(b" ")
-                    number, _, result = rest.partition(b" ")
-                    if state == b"missing":
-                        if edge.parent.if_gone == "refused":
-                            raise JobNotFound(edge.parent.name)
-                        state, number = b"completed", b"0"
+                    if stands == b"missing" and edge.parent.if_gone == "refused":
+                        raise JobNotFound(edge.parent.name)
+                    found = b"completed 0  " if stands == b"missing" else stands
+                    state, number, rule, result = found.split(b" ", 3)
                     if state != b"waiting":
-                        message = Message(edge.run, edge.name, number.decode(), state.decode(), "", result, "1")
-                        messages[edge.queue].append(message)
+                        words = (number.decode(), state.decode(), rule.decode(), result, "1")
+                        messages[edge.queue].append(Message(edge.run, edge.name, *words))
         for queue, of_queue in messages.items():
             await self.pass_on(queue, of_queue)
 
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""
-        keys = self._store.script_keys("commit", queue)
-        outcomes: list[bytes] = []
+        outcomes: list[str] = []
         for start in range(0, len(runs), SLICE):
-            words = [queue, self._store.keys.inbox_prefix, *runs[start : start + SLICE]]
-            outcomes += await self._gateway.run("commit", keys, words)
-        return [outcome.decode() for outcome in outcomes]
+            outcomes += await self._store.commit(queue, runs[start : start + SLICE])
+        return outcomes
 
     async def abandon(self, queue: str, runs: Sequence[str], edges: Sequence[Edge]) -> None:
         """Takes back what was prepared and registered: nothing of it is left."""

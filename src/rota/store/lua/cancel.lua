@@ -46,9 +46,9 @@ local function cancel()
   else
     wake(withdraw(found))
     unfollow(found)
+    wake(depart({ found }, "cancelled", now))
   end
   cancel_run(found, r, reason, now)
-  if outcome == "cancelled" then wake(depart({ found }, "cancelled", now)) end
   return outcome
 end
 

@@ -1,7 +1,8 @@
 -- commit: (none) -> scheduled | blocked | pending | cancelled
 --
 -- Makes runs visible that were prepared and tied to their parents: each waits for those, or starts if they have all
--- succeeded meanwhile, or is cancelled if one of them never can. Sent again, it finds them visible already.
+-- succeeded meanwhile, or is cancelled if one of them never can. Sent again with the same token, it says what the first
+-- one did: by then a run may have ended and be forgotten.
 --
 -- flags: allow-oom
 -- KEYS jobs      hash    run -> record
@@ -12,17 +13,18 @@
 -- KEYS locked    hash    run -> its lock
 -- KEYS unborn    zset    run -> since, ms
 -- KEYS plans     hash    run -> priority, due and expiry
--- KEYS dooms     prefix  of one set per run, `dooms:<run>`
+-- KEYS dooms     prefix  of one hash per run, `dooms:<run>`
 -- ARGV[1] queue
 -- ARGV[2] inbox     prefix of the channels
 -- ARGV[3…] runs
 --
--- Returns "visible" | "missing" (it was swept) | "in_use" (its id has been taken meanwhile) for each
+-- Returns "visible" | "missing" (it was swept) | "in_use" (its id has been taken meanwhile) for each, joined by spaces
 
 -- @include doom
 -- @include drop
 -- @include emit
 -- @include now_ms
+-- @include once
 -- @include parts
 -- @include place
 -- @include text_of
@@ -31,7 +33,7 @@
 
 local now, outcomes, made, freed = now_ms(), {}, {}, 0
 
-local function commit(run)
+local function commit_one(run)
   local record = redis.call("HGET", jobs, run)
   if not record then return "missing" end
   if not redis.call("ZSCORE", unborn, run) then return "visible" end
@@ -53,16 +55,20 @@ local function commit(run)
   if ends ~= "-" then redis.call("ZADD", expiring, ends, run) end
   redis.call("ZADD", blocked, text_of(place(priority, due)), run)
   made[#made + 1] = run
-  local doom_name = redis.call("SRANDMEMBER", dooms .. ":" .. run)
-  if doom_name then
-    doom(run, doom_name, now)
+  local cause = redis.call("HRANDFIELD", dooms .. ":" .. run, 1, "WITHVALUES")
+  if cause[1] then
+    doom(run, cause[1], now, cause[2])
   else
     freed = freed + untie(run, now)
   end
   return "visible"
 end
 
-for at = 3, #ARGV do outcomes[#outcomes + 1] = commit(ARGV[at]) end
-emit("enqueue", made)
-if #made > 0 then wake(math.max(1, math.min(freed, 8))) end
-return outcomes
+local function commit()
+  for at = 3, #ARGV do outcomes[#outcomes + 1] = commit_one(ARGV[at]) end
+  emit("enqueue", made)
+  if #made > 0 then wake(math.max(1, math.min(freed, 8))) end
+  return table.concat(outcomes, " ")
+end
+
+return once(commit)

@@ -6,11 +6,11 @@
 --
 -- flags: allow-oom
 -- KEYS needs  prefix  of one hash per run, `needs:<run>`
--- KEYS dooms  prefix  of one set per run, `dooms:<run>`
+-- KEYS dooms  prefix  of one hash per run, `dooms:<run>`
 -- ARGV[1] queue
 -- ARGV[2] inbox   prefix of the channels
--- ARGV[3…] six for each: dependent, what it calls the parent, number of the news, outcome, how long the parent is kept,
---          its result or "" for null
+-- ARGV[3…] six for each: dependent, what it calls the parent, number of the news, outcome, how long the parent is kept
+--          for a redrive ("" if none can bring it back), its result or "" for null
 --
 -- Returns how many were told
 
@@ -29,17 +29,17 @@ for at = 3, #ARGV, 6 do
     if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
       redis.call("HDEL", needs .. ":" .. run, name)
       if token ~= "" then fill(run, token, outcome == "completed" and result ~= "" and result or "null") end
-      -- That it was redriven may have been told to others first, or to nobody.
-      if redis.call("SREM", dooms .. ":" .. run, name) > 0 then revive(run, now) end
+      -- The news that it had been redriven was overtaken by this.
+      if redis.call("HDEL", dooms .. ":" .. run, name) > 0 then revive(run, now) end
       freed = freed + untie(run, now)
     else
       redis.call("HSET", needs .. ":" .. run, name, flag .. number .. (token ~= "" and "=" .. token or ""))
       if outcome == "waiting" then
-        redis.call("SREM", dooms .. ":" .. run, name)
+        redis.call("HDEL", dooms .. ":" .. run, name)
         revive(run, now)
       else
-        redis.call("SADD", dooms .. ":" .. run, name)
-        freed = freed + doom(run, name, now, outcome == "failed" and rule or nil)
+        redis.call("HSET", dooms .. ":" .. run, name, rule)
+        freed = freed + doom(run, name, now, rule)
       end
     end
   end

@@ -87,7 +87,7 @@ for at = 4, #ARGV, 6 do
     if before_it then
       -- What any of the calls asked for is done when the follow-up merges into the run before it.
       local _, earlier = follower_of(before_it)
-      follow(before_it, holder, earlier .. flags)
+      follow(before_it, holder, earlier .. string.gsub(flags, "[" .. earlier .. "-]", ""))
     end
     changed[#changed + 1] = holder
     refusal = "updated"

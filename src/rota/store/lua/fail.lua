@@ -64,6 +64,7 @@ for at = 3, #ARGV, 5 do
 end
 
 emit("fail", again)
+local freed = depart(dead, "failed", now)
 finish(failed, "failed", by_rule, now)
-wake(depart(dead, "failed", now) + math.min(#again, 1))
+wake(freed + math.min(#again, 1))
 return refused

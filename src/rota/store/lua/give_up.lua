@@ -26,8 +26,9 @@ for at = 3, #ARGV, 3 do
   local line = redis.call("HGET", runs, run)
   if is_claim(line, "processing", claim) then
     redis.call("ZREM", processing, run)
+    local freed = depart({ run }, "cancelled", now)
     cancel_run(run, read_record(line), reason, now)
-    wake(depart({ run }, "cancelled", now))
+    wake(freed)
   else
     refused[#refused + 1] = text_of((at - 3) / 3)
     refused[#refused + 1] = refusal(run, line, claim, now)

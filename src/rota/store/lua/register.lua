@@ -12,8 +12,10 @@
 -- ARGV[1…] three for each: parent's id, its run ("" for the newest), dependent as "queue run name", where the name is
 --          what the dependent calls the parent
 --
--- Returns "missing" | "waiting 0" | how the parent ended, the number of that news, and its result if it has one, for each
+-- Returns "missing" | "waiting 0  " | how the parent ended, the number of that news, how long the parent is kept for a
+-- redrive, and its result, with spaces between, for each
 
+-- @include cause
 -- @include resolve
 
 local function stand(id, run, heir)
@@ -22,11 +24,11 @@ local function stand(id, run, heir)
   local line = redis.call("HGET", runs, found)
   local state = line and string.match(line, "^%S+") or "waiting"
   local has_ended = state ~= "waiting" and state ~= "processing" and not redis.call("ZSCORE", stopping, found)
-  if has_ended and state == "completed" then return "completed 0 " .. (redis.call("HGET", results, found) or "") end
+  if has_ended and state == "completed" then return "completed 0  " .. (redis.call("HGET", results, found) or "") end
   local number = has_ended and string.match(redis.call("HGET", endings, found) or "0", "^%d+") or "0"
   redis.call("SADD", parents, found)
   redis.call("ZADD", heirs .. ":" .. found, "NX", number, heir)
-  return has_ended and state .. " " .. number or "waiting 0"
+  return has_ended and state .. " " .. number .. " " .. cause_rule(found, state) .. " " or "waiting 0  "
 end
 
 local reply = {}

@@ -12,12 +12,12 @@
 -- ARGV[2] hold_ms  how long nobody else takes it
 -- ARGV[3] whose    "free": only what nobody else has taken; "all": that too, for who must know that it is delivered
 --
--- Returns parent, number, outcome, attempts, how long the parent is kept, its result, and dependents joined by newlines,
--- for each
+-- Returns parent, number, outcome, attempts, how long it is kept for a redrive, its result, and dependents joined by
+-- newlines, for each
 
+-- @include cause
 -- @include delivered
 -- @include now_ms
--- @include policy
 -- @include text_of
 
 local now, left, reply = now_ms(), tonumber(limit), {}
@@ -32,9 +32,8 @@ for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMI
   else
     redis.call("ZADD", outbox, text_of(now + hold_ms), run)
     left = left - #untold
-    local rule = outcome == "failed" and policy(run).failed_rule or ""
     local result = redis.call("HGET", legacies, run) or ""
-    local words = { run, number, outcome, attempts, rule, result, table.concat(untold, "\n") }
+    local words = { run, number, outcome, attempts, cause_rule(run, outcome), result, table.concat(untold, "\n") }
     for _, word in ipairs(words) do reply[#reply + 1] = word end
   end
 end

@@ -7,6 +7,7 @@
 -- @include note
 -- @include parts
 -- @include place
+-- @include policy
 -- @include record
 -- @include withdraw
 
@@ -20,8 +21,15 @@ local function untie(run, now)
   return admit(run, priority_of(at), due_of(at), now) == "pending" and 1 or 0
 end
 
+-- The rule that keeps a run longer.
+local function longer(rule, other)
+  local function age(of) return tonumber(string.match(of, "^%d+") or -1) end
+  return age(other) > age(rule) and other or rule
+end
+
 -- One that it comes after can no longer succeed: it is cancelled, and so, in time, is whatever comes after it. It is
--- kept for as long as the cause, by whose redrive it comes back: "!" among its dooms says that they were why it ended.
+-- kept for as long as the cause, by whose redrive it comes back: "!" among its dooms says that they were why it ended,
+-- and for how long that is.
 local function doom(run, name, now, rule)
   local at = redis.call("ZSCORE", blocked, run)
   if not at then return 0 end
@@ -29,21 +37,24 @@ local function doom(run, name, now, rule)
   local r = line and read_record(line) or new_record("waiting", at)
   r.place = at
   local freed = withdraw(run)
-  redis.call("SADD", dooms .. ":" .. run, "!")
-  cancel_run(run, r, "comes after " .. name .. ", which did not succeed", now, rule)
-  return freed + depart({ run }, "cancelled", now)
+  redis.call("HSET", dooms .. ":" .. run, "!", rule)
+  freed = freed + depart({ run }, "cancelled", now)
+  cancel_run(run, r, "comes after " .. name .. ", which did not succeed", now, longer(policy(run).finished_rule, rule))
+  return freed
 end
 
 -- The cause has been redriven: a run that was cancelled for it alone waits again, unless its id has a newer run.
 local function revive(run, now)
   local key = dooms .. ":" .. run
-  if redis.call("SCARD", key) ~= 1 or redis.call("SISMEMBER", key, "!") == 0 then return end
+  if redis.call("HLEN", key) ~= 1 or redis.call("HEXISTS", key, "!") == 0 then return end
   local record, line = redis.call("HGET", jobs, run), redis.call("HGET", runs, run)
   if not record or not line then return end
   local r = read_record(line)
-  local id = redis.call("HGET", named, run)
-  if r.state ~= "cancelled" or (id and redis.call("HGET", ids, id) ~= run) then return end
-  local _, options = split_record(record)
+  local head, options = split_record(record)
+  local id, suffix = redis.call("HGET", named, run), string.match(head or "", "^%S+")
+  if not suffix or r.state ~= "cancelled" then return end
+  local newest = redis.call("HGET", ids, id or run .. "-" .. suffix)
+  if newest ~= (id and run or false) then return end
   local lock = split_options(options)[6]
   if lock ~= "" then redis.call("HSET", locked, run, lock) end
   redis.call("UNLINK", key)

@@ -18,7 +18,7 @@ local function unfollow(run)
   redis.call("HDEL", follows, run)
   redis.call("HDEL", followers, holder)
   local id = redis.call("HGET", named, run)
-  if id and redis.call("HGET", ids, id) == run and redis.call("HGET", named, holder) == id then
-    redis.call("HSET", ids, id, holder)
-  end
+  if not id or redis.call("HGET", ids, id) ~= run then return end
+  -- An id that was made up finds its run by itself.
+  if redis.call("HGET", named, holder) == id then redis.call("HSET", ids, id, holder) else redis.call("HDEL", ids, id) end
 end

@@ -12,10 +12,11 @@ local function forget(gone)
     for index, lease in ipairs(redis.call("ZMSCORE", stopping, unpack(gone))) do
       if lease then
         -- Without its record an id that was made up would find nothing: it is looked up like a chosen one from now on.
+        -- Where the id has a follow-up it means that one.
         local suffix = string.match(redis.call("HGET", jobs, gone[index]) or "", "^([^=]%S*) ")
         if suffix then
           redis.call("HSET", named, gone[index], gone[index] .. "-" .. suffix)
-          redis.call("HSET", ids, gone[index] .. "-" .. suffix, gone[index])
+          redis.call("HSETNX", ids, gone[index] .. "-" .. suffix, gone[index])
         end
       else
         stopped[#stopped + 1] = gone[index]

@@ -54,8 +54,8 @@ local function expire(now, bound)
       ended[#ended + 1] = run
     end
   end
-  finish(cancelled, "cancelled", by_rule, now)
   depart(ended, "cancelled", now)
+  finish(cancelled, "cancelled", by_rule, now)
   return #late
 end
 

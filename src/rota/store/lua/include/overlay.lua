@@ -4,6 +4,7 @@
 
 local function overlay(record, rest, flags)
   local head, old, task, arguments = split_record(record)
+  if not head then return record, "" end
   local _, new, _, new_arguments = split_record("\n" .. rest)
   local ours, theirs = split_options(old), split_options(new)
   local function take(flag, part)

@@ -1,11 +1,12 @@
 -- The handler of a cancelled or deleted run has stopped, or its lease has run out. Its id and its lock are free now, and
--- its dependents are told; of a run that is forgotten otherwise, see `forget`, the rest goes too.
+-- its dependents are told; of a run that is forgotten otherwise, see `forget`, the rest goes too. Later reports say
+-- nothing new.
 -- keys: jobs, runs, ids, named, stopping
 -- @include depart
 -- @include forget_ties
 
 local function release(run, now)
-  redis.call("ZREM", stopping, run)
+  if redis.call("ZREM", stopping, run) == 0 then return 0 end
   local freed = depart({ run }, "cancelled", now)
   if redis.call("HEXISTS", jobs, run) == 0 then
     forget_ties({ run })

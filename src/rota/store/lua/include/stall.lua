@@ -59,6 +59,7 @@ local function stall(lost, now, owner, charge_of)
   redis.call("HSET", runs, unpack(lines))
   if #back > 0 then redis.call("ZADD", pending, unpack(back)) end
   emit("reap", released)
+  local freed = depart(dead, "failed", now)
   finish(failed, "failed", failed_by_rule, now)
-  return #released + depart(dead, "failed", now)
+  return #released + freed
 end

@@ -16,12 +16,13 @@ local function has(flags, flag)
   return string.find(flags, flag, 1, true) ~= nil
 end
 
--- Why a run cannot be changed into the job asked for, or nil. What is left of a deleted run says nothing.
+-- Why a run cannot be changed into the job asked for, or nil. What is left of a deleted run does not say what it came
+-- after; behind it nothing may be put that comes after others, for it would not wait for them.
 local function mismatch(run, rest)
   local record = redis.call("HGET", jobs, run)
-  if not record then return nil end
-  local _, old, task = split_record(record)
   local _, new, new_task = split_record("\n" .. rest)
+  if not record then return split_options(new)[7] ~= "" and "after" or nil end
+  local _, old, task = split_record(record)
   if task ~= new_task then return "task" end
   if split_options(old)[7] ~= split_options(new)[7] then return "after" end
   return nil
@@ -40,8 +41,8 @@ local function update(run, flags, priority, due, expiry, rest, now)
   local record, lock = overlay(redis.call("HGET", jobs, run), rest, flags)
   redis.call("HSET", jobs, run, record)
   local line = redis.call("HGET", runs, run)
-  if line and (has(flags, "c") or has(flags, "k")) then
-    local r = read_record(line)
+  local r = line and read_record(line)
+  if r and (has(flags, "c") or has(flags, "k")) then
     r.failures, r.stalls = 0, 0
     redis.call("HSET", runs, run, write_record(r))
   end
@@ -55,7 +56,7 @@ local function update(run, flags, priority, due, expiry, rest, now)
   local after = place(has(flags, "o") and priority or priority_of(before), new_due)
   local must_start_by = redis.call("ZSCORE", expiring, run)
   if has(flags, "o") then
-    must_start_by = not line and expiry ~= "" and text_of(moment(expiry, now))
+    must_start_by = (not r or tonumber(r.attempt) == 0) and expiry ~= "" and text_of(moment(expiry, now))
   end
 
   local freed, old_lock = 0, lock_of(run)

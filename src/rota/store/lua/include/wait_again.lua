@@ -1,7 +1,7 @@
 -- A run that was at work waits again, at a place of its own. If its id was enqueued meanwhile, the follow-up merges
 -- into it, by its flags: counts start again only where that was asked for by name, and the time is the later of the
 -- two, so that a job which enqueues itself and keeps failing still reaches its limit.
--- keys: jobs, runs, ids, named, scheduled, blocked, expiring, locked, followers, follows, merged, merges, waiters
+-- keys: jobs, runs, ids, named, scheduled, blocked, expiring, locked, followers, follows, merged, merges, history, waiters
 -- @include followers
 -- @include lanes
 -- @include note
@@ -34,7 +34,7 @@ local function merge(run, r, run_place, now)
   if redis.call("HGET", ids, id) == following then
     if redis.call("HEXISTS", named, run) > 0 then redis.call("HSET", ids, id, run) else redis.call("HDEL", ids, id) end
   end
-  for _, key in ipairs({ jobs, named, locked, follows }) do redis.call("HDEL", key, following) end
+  for _, key in ipairs({ jobs, named, locked, follows, history }) do redis.call("HDEL", key, following) end
   redis.call("HDEL", followers, run)
   redis.call("ZREM", blocked, following)
   redis.call("ZREM", expiring, following)

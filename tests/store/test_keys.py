@@ -60,6 +60,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.worker("w2").claim(queue=queue)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
+    await worker.store.announce_handlers(queue, {"noop": ""})
     await worker.store.register_queues([queue])
 
 
@@ -92,6 +93,14 @@ async def test_all_keys_of_a_queue_and_of_its_failures_share_one_slot(driver: Dr
     base = driver.keys.queue(queue.removesuffix("-fail"), "meta")
     assert {slot_of(key) for key in of_queue} == {slot_of(base)}
     assert len({slot_of(driver.keys.shared(name)) for name in GLOBAL_KEYS}) == 1
+
+
+def test_what_a_script_calls_fail_is_a_key_of_the_failures_of_its_queue() -> None:
+    keys = Keys("rota")
+
+    assert keys.queue("mail", "fail_pending") == keys.queue("mail-fail", "pending") == "rota:{mail}:fail:pending"
+    assert keys.queue("mail-fail", "fail_pending") == keys.queue("mail-fail", "pending")
+    assert not [name for name in QUEUE_KEYS if name.startswith("fail_")]
 
 
 def test_slots_are_computed_as_a_cluster_does(own_server: OwnServers) -> None:

@@ -78,7 +78,7 @@ class Job(Generic[R]):
             info = (await views.queue_infos([self.queue]))[0]
             workers = await views.workers()
             is_paused = info.is_paused
-            has_workers = any(w.status == "ALIVE" and self.queue in w.info.get("queues", []) for w in workers)
+            has_workers = any(worker.serves(self.queue) for worker in workers)
         return explain(record, snapshot.at, is_paused=is_paused, has_workers=has_workers)
 
     async def history(self) -> list[HistoryEntry]:

@@ -212,7 +212,7 @@ async def test_a_failure_job_has_an_id_and_the_options_that_were_announced(drive
     assert run_of_auto_id(found.ref.id) == job.run
     assert found.task == "noop.on_failure"
     history = (await driver.read(ref)).history
-    assert history[-1].note == f"failure handler: {FAILURES}:{found.ref.id}"
+    assert (history[-1].verb, history[-1].note) == ("alert", f"{FAILURES}:{found.ref.id}")
 
 
 async def test_failure_jobs_come_in_order_of_priority_and_time(driver: Driver) -> None:
@@ -249,11 +249,29 @@ async def test_what_the_user_wrote_arrives_byte_for_byte(driver: Driver) -> None
 
     await driver.worker().fail(claimed, message="ä\nb")
 
-    record = driver.redis.hvals(driver.key("jobs", queue=FAILURES))[0]  # type: ignore[index]
-    assert record.endswith(b"," + raw.encode() + b"]")
+    (record,) = driver.hash("jobs", queue=FAILURES).values()
+    assert record.endswith(f",{raw}]")
     ((_, error, told, _),) = failure_jobs(driver)
     assert error["message"] == "ä\nb"
     assert told["options"].encode() == body
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b"", b"x", b"head\n\nnoop\n[]", b"=x " + b"9" * 400 + b"\n\nnoop\n[]", b"=x 5\n{\t\t\nnoop\n{", b"\n\n\n\xff"],
+)
+async def test_a_damaged_record_keeps_no_other_from_failing(driver: Driver, record: bytes) -> None:
+    await announce(driver)
+    await announce(driver, "\n")
+    (damaged, _) = await driver.enqueue(new_job("x"), new_job(max_stalls=0))
+    jobs = await driver.worker().claim(2)
+    driver.redis.hset(driver.key("jobs"), damaged.run, record)
+
+    for job in jobs:
+        assert await driver.worker().fail(job) == "ok"
+
+    assert driver.counts() == {"failed": 2}
+    assert "noop.on_failure" in driver.hash("jobs", queue=FAILURES).popitem()[1]
 
 
 async def test_lock_and_follow_up_go_on_when_the_failure_job_is_made(driver: Driver) -> None:

@@ -303,7 +303,8 @@ async def test_the_history_of_the_job_names_its_failure_job(crew: Crew) -> None:
     history = await job.history()
 
     assert [entry.verb for entry in history] == ["enqueue", "claim", "fail", "alert"]
-    assert record.ref.full_id in history[-1].note
+    assert history[-1].note == record.ref.full_id
+    assert (await job.explain()).endswith(f"its failure handler is job {record.ref.full_id}")
 
 
 async def test_the_registry_shows_the_failures_that_a_worker_serves(crew: Crew) -> None:
@@ -350,7 +351,7 @@ async def test_a_failure_that_waits_for_its_retry_does_not_keep_an_idle_worker_b
         later = (crew.now_ms() + FAR_MS) * 256 + 100
         client.zadd(crew.key("scheduled", "default-fail"), {"zzzzzzzzz": later})
 
-        looks, looks_at_failures = set[bytes | None](), set[bytes | None]()
+        looks, looks_at_failures = set[object](), set[object]()
         while len(looks) < 5:
             looks.add(client.hget(crew.key("meta"), "tick"))
             looks_at_failures.add(client.hget(crew.key("meta", "default-fail"), "tick"))

@@ -94,10 +94,10 @@ class _Told(msgspec.Struct, frozen=True):
     stalls: int
     snoozes: int
     handbacks: int
-    worker: str = ""
-    claimed_at: int | None = None
-    ended_at: int | None = None
-    reason: str = ""
+    worker: str
+    claimed_at: int
+    ended_at: int
+    reason: str
 
 
 _told: Final = msgspec.json.Decoder(tuple[ErrorRecord, _Told, msgspec.Raw])
@@ -176,8 +176,8 @@ def decode_failure(arguments: bytes) -> Failure:
         counts=Counts(told.attempt, told.failures, told.stalls, told.snoozes, told.handbacks),
         enqueued_at=told.enqueued_at,
         worker=told.worker,
-        claimed_at=told.claimed_at,
-        ended_at=told.ended_at,
+        claimed_at=told.claimed_at or None,
+        ended_at=told.ended_at or None,
         reason=told.reason,
         error=error,
     )

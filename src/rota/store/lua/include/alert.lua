@@ -10,14 +10,19 @@
 -- @include text_of
 -- @include wake
 
--- The job that failed, as its handler is told of it.
+-- The job that failed, as its handler is told of it. A number that was damaged by hand counts as 0: an error here would
+-- fail every claim of the queue.
 local function told_of(id, run, line, task, options, enqueued_at)
   local r = read_record(line)
+  local function whole(text)
+    local number = tonumber(text) or 0
+    return number < 2 ^ 53 and number or 0
+  end
   return cjson.encode({
-    ref = queue .. ":" .. id .. "@" .. run, task = task, options = options, enqueued_at = tonumber(enqueued_at),
-    attempt = tonumber(r.attempt), failures = tonumber(r.failures), stalls = tonumber(r.stalls),
-    snoozes = tonumber(r.snoozes), handbacks = tonumber(r.handbacks), worker = r.worker,
-    claimed_at = tonumber(r.claimed_at), ended_at = tonumber(r.ended_at), reason = r.reason,
+    ref = queue .. ":" .. id .. "@" .. run, task = task, options = options, enqueued_at = whole(enqueued_at),
+    attempt = whole(r.attempt), failures = whole(r.failures), stalls = whole(r.stalls), snoozes = whole(r.snoozes),
+    handbacks = whole(r.handbacks), worker = r.worker, claimed_at = whole(r.claimed_at), ended_at = whole(r.ended_at),
+    reason = r.reason,
   })
 end
 
@@ -26,9 +31,9 @@ local function alert(dead, now)
   local records, places, made = {}, {}, {}
   for _, run in ipairs(dead) do
     local head, asked, task, arguments = split_record(redis.call("HGET", jobs, run) or "")
-    local options = task and redis.call("HGET", handlers, task)
+    local name, enqueued_at = string.match(head or "", "^(%S+) (%d+)$")
+    local options = name and redis.call("HGET", handlers, task)
     if options then
-      local name, enqueued_at = string.match(head, "^(%S+) (%d+)$")
       local line = redis.call("HGET", runs, run)
       local id = string.match(name, "^=(.+)$") or run .. "-" .. name
       local new = run_name(redis.call("HINCRBY", fail_meta, "run", 1))
@@ -43,7 +48,7 @@ local function alert(dead, now)
       records[#records + 1] = suffix .. " " .. text_of(now) .. "\n" .. options .. "\n" .. task .. ".on_failure\n" .. rest
       places[#places + 1], places[#places + 2] = text_of(place(priority, now)), new
       made[#made + 1] = new
-      note(run, { at = now, verb = "alert", note = "failure handler: " .. queue .. "-fail:" .. new .. "-" .. suffix })
+      note(run, { at = now, verb = "alert", note = queue .. "-fail:" .. new .. "-" .. suffix })
     end
   end
   if #made == 0 then return 0 end

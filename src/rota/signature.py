@@ -16,7 +16,7 @@ import msgspec
 
 from rota.context import Context, Provided
 from rota.core.codec import decode_arguments, decode_failure, decode_hook, encode_arguments
-from rota.errors import ConfigurationError, InvalidArguments
+from rota.errors import ConfigurationError, InvalidArguments, RotaError
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -211,7 +211,7 @@ class FailureSignature:
         """Error, job and typed arguments for the handler."""
         try:
             failure = decode_failure(encoded)
-        except ValueError as error:
+        except (ValueError, RecursionError, RotaError) as error:
             raise InvalidArguments(self._name, f"what failed cannot be read: {error}") from error
         told: list[Any] = [failure.error, failure.job]
         if not (self._places or self._named or self._has_var_positional or self._has_var_named):

@@ -128,8 +128,19 @@ def test_a_handler_without_arguments_runs_whatever_the_job_was_called_with(rota:
         pass
 
     assert len(call(rota, '["no number"]')[0]) == 2
-    with pytest.raises(InvalidArguments):
-        rota.tasks.find("send.on_failure").signature.decode(b"[1,2]")
+
+
+@pytest.mark.parametrize("encoded", [b"", b"[1,2]", told("{"), told("[" * 5000), told(ref="a b:c d")])
+def test_what_cannot_be_read_is_refused_for_good(rota: Rota, encoded: bytes) -> None:
+    @rota.task
+    def send(a: int) -> None: ...
+
+    @send.on_failure
+    def tell(error: ErrorRecord, job: JobRecord) -> None:
+        pass
+
+    with pytest.raises(InvalidArguments, match=r"send\.on_failure"):
+        rota.tasks.find("send.on_failure").signature.decode(encoded)
 
 
 def test_arguments_that_do_not_fit_are_refused(rota: Rota) -> None:

@@ -143,6 +143,9 @@ class Rota:
         `failure_defaults` are options for the failure handlers of its jobs, below those given to `on_failure`.
         """
         checked_queue(name)
+        if name.endswith("-fail") and (defaults is not None or failure_defaults is not None):
+            base = name.removesuffix("-fail")
+            raise InvalidOption("queue", f"options for {name!r} are given as rota.queue({base!r}, failure_defaults=…)")
         if failure_defaults is not None:
             check_failure_options(failure_defaults)
             self._failure_defaults[name] = dict(failure_defaults)

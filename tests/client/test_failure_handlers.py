@@ -275,6 +275,15 @@ def test_options_that_failure_jobs_cannot_have_are_refused(rota: Rota, options: 
     assert rota.failure_queues == []
 
 
+@pytest.mark.parametrize("option", ["defaults", "failure_defaults"])
+def test_options_for_failures_are_given_with_their_queue(rota: Rota, option: str) -> None:
+    given: dict[str, Any] = {option: {"timeout": 5}}
+    with pytest.raises(InvalidOption, match=r"rota\.queue\('mail', failure_defaults"):
+        rota.queue("mail-fail", **given)
+
+    assert rota.queue("mail-fail").name == "mail-fail"
+
+
 def test_the_failures_of_a_queue_with_a_long_name_can_be_named(rota: Rota) -> None:
     job = rota.job("x" * 64 + "-fail:y")
 

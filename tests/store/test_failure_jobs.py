@@ -88,6 +88,7 @@ async def test_every_way_to_fail_for_good_makes_one_failure_job(driver: Driver, 
     assert told["attempt"] == 1
     assert arguments == ["a", {"b": 1.5}]
     assert driver.counts(queue=FAILURES) == {"pending": 1}
+    assert driver.redis.xlen(driver.key("events", queue=FAILURES)) == 1
     driver.check(queue=FAILURES)
     # Said again, it is not made again.
     await report(driver, job, way)

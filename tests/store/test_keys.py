@@ -39,6 +39,7 @@ def slot_of(key: str) -> int:
 async def _exercise(driver: Driver, queue: str) -> None:
     """Uses every verb, and leaves something of everything behind."""
     worker = driver.worker()
+    await worker.store.announce_handlers(queue, {"noop": ""})
     refs = await driver.enqueue(
         *[new_job() for _ in range(6)],
         new_job("chosen"),
@@ -60,7 +61,6 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.worker("w2").claim(queue=queue)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
-    await worker.store.announce_handlers(queue, {"noop": ""})
     await worker.store.register_queues([queue])
 
 

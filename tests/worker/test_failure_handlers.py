@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from rota import JobRecord, JobState, Retry
+from rota import JobRecord, JobState, Retry, WorkerInfo
 from rota.core.retry import Exponential
+from rota.worker.config import WorkerConfig
 from tests.eventually import eventually
 from tests.servers import Server
 from tests.worker.crew import Crew, failure
@@ -329,6 +330,30 @@ async def test_a_worker_whose_program_lost_the_handler_takes_the_announcement_ba
         assert b"careless" not in kept
         assert {b"charge", b"of another program"} <= kept
         assert client.pttl(key) == -1
+
+
+@pytest.mark.parametrize(
+    ("queues", "served"),
+    [
+        (("mail",), ("mail", "mail-fail")),
+        (("b", "a"), ("b", "b-fail", "a", "a-fail")),
+        (("mail-fail",), ("mail-fail",)),
+        (("mail-fail", "x", "mail"), ("mail-fail", "x", "x-fail", "mail")),
+    ],
+)
+def test_a_worker_serves_failures_behind_their_queue_unless_told_where(
+    queues: tuple[str, ...], served: tuple[str, ...]
+) -> None:
+    assert WorkerConfig(app="a:b", queues=queues).served == served
+
+
+def test_a_worker_of_a_queue_counts_as_one_of_its_failures() -> None:
+    worker = WorkerInfo("w", "ALIVE", 0, 0, {"queues": ["mail", "x-fail"]})
+
+    assert [queue for queue in ("mail", "mail-fail", "x", "x-fail", "other-fail") if worker.serves(queue)] == [
+        "mail", "mail-fail", "x-fail",
+    ]  # fmt: skip
+    assert not WorkerInfo("w", "DEAD", 0, 0, {"queues": ["mail"]}).serves("mail")
 
 
 async def test_a_queue_of_failures_that_is_not_used_costs_nothing(crew: Crew) -> None:

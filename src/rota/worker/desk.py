@@ -18,7 +18,7 @@ from typing import Final
 
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.keys import failures_of
-from rota.store.store import BATCH, LEASE_MS, Claimed, Report, Returned, Store, read_claims, read_refusals
+from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
 from rota.worker.config import WorkerConfig
 from rota.worker.flights import Flights
 
@@ -219,6 +219,8 @@ class Desk:
         if line is not None:
             line.is_unanswered = False
             self._receive(line, answers[-1])
+        if self._is_burst:
+            self._look_for_failures({queue for queue, _, part in calls if any(map(_may_be_final, part))})
         self._stored.set()
 
     async def _report_one_by_one(self) -> None:
@@ -261,6 +263,15 @@ class Desk:
         wait = longest if claims.wait_ms is None else min(longest, claims.wait_ms / 1000)
         # What falls due must not be asked for before it is due by the server's clock: a moment is added.
         line.look_at = asyncio.get_running_loop().time() + wait + (0.001 if claims.wait_ms is not None else 0)
+
+    def _look_for_failures(self, queues: set[str]) -> None:
+        """What has just been reported there may have made failure jobs. Others are woken for them; this worker, which
+        ends when nothing is left, must not rely on that, nor on a claim that the server may have carried out before.
+        """
+        for line in self.lines:
+            if line.queue in queues and line.failures is not None:
+                line.is_hopeful = True
+                self._something.set()
 
     def _expect(self, failures: Line, wait_ms: int) -> None:
         """Failures are due, or will be. What another worker may have in hand is not asked for all the time."""
@@ -306,6 +317,10 @@ def _lines(config: WorkerConfig) -> list[Line]:
             line.failures = Line(failures_of(queue), line.weight, is_hopeful=False, look_at=math.inf, is_quiet=True)
             lines.append(line.failures)
     return lines
+
+
+def _may_be_final(report: Report) -> bool:
+    return isinstance(report, Lost | Returned) or (isinstance(report, Failed) and report.next_attempt == "final")
 
 
 def _is_about_the_server(error: StoreError) -> bool:

@@ -20,6 +20,7 @@ from rota.core.same_id import Ignore, OnSameId
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
 from rota.events import Event, follow
+from rota.failures import check_failure_options
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
@@ -92,6 +93,7 @@ class Rota:
         self._replicas = replicas
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
+        self._failure_defaults: dict[str, dict[str, Any]] = {}
         self._portal = Portal(self.close)
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = weakref.WeakKeyDictionary()
 
@@ -137,9 +139,24 @@ class Rota:
         check_defaults(defaults)
         return TaskDecorator(declare) if function is None else declare(function)
 
-    def queue(self, name: str = DEFAULT_QUEUE, *, defaults: Mapping[str, Any] | None = None) -> Queue:
-        """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue."""
+    def queue(
+        self,
+        name: str = DEFAULT_QUEUE,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        failure_defaults: Mapping[str, Any] | None = None,
+    ) -> Queue:
+        """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue.
+
+        `failure_defaults` are options for the failure handlers of its jobs, below those given to `on_failure`.
+        """
         checked_queue(name)
+        if name.endswith("-fail") and (defaults is not None or failure_defaults is not None):
+            base = name.removesuffix("-fail")
+            raise InvalidOption("queue", f"options for {name!r} are given as rota.queue({base!r}, failure_defaults=…)")
+        if failure_defaults is not None:
+            check_failure_options(failure_defaults)
+            self._failure_defaults[name] = dict(failure_defaults)
         if defaults is not None:
             check_defaults(defaults)
             self._queue_defaults[name] = dict(defaults)
@@ -150,6 +167,15 @@ class Rota:
     def defaults_of(self, queue: str) -> dict[str, Any]:
         """The defaults that a queue was given."""
         return self._queue_defaults.get(queue, {})
+
+    def failure_defaults_of(self, queue: str) -> dict[str, Any]:
+        """The defaults that the failure handlers of a queue's jobs were given."""
+        return self._failure_defaults.get(queue, {})
+
+    @property
+    def failure_queues(self) -> list[str]:
+        """The queues that have such defaults."""
+        return list(self._failure_defaults)
 
     # --- enqueueing --------------------------------------------------------------------------------------------
 

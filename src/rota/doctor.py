@@ -231,11 +231,10 @@ def _workers(facts: Facts) -> Iterator[Finding]:
 
 
 def _unserved(facts: Facts) -> Iterator[Finding]:
-    served = {queue for worker in facts.workers if worker.status == "ALIVE" for queue in worker.info.get("queues", ())}
     left = [
         (info.name, sum(info.counts[state] for state in ("pending", "scheduled")))
         for info in facts.queues
-        if info.name not in served
+        if not any(worker.serves(info.name) for worker in facts.workers)
     ]
     waiting = [f"{name} ({count:,} jobs wait)" for name, count in left if count]
     if waiting:

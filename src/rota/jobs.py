@@ -78,8 +78,9 @@ class Job(Generic[R]):
             info = (await views.queue_infos([self.queue]))[0]
             workers = await views.workers()
             is_paused = info.is_paused
-            has_workers = any(w.status == "ALIVE" and self.queue in w.info.get("queues", []) for w in workers)
-        return explain(record, snapshot.at, is_paused=is_paused, has_workers=has_workers)
+            has_workers = any(worker.serves(self.queue) for worker in workers)
+        handled_by = next((entry.note for entry in reversed(snapshot.history) if entry.verb == "alert"), "")
+        return explain(record, snapshot.at, is_paused=is_paused, has_workers=has_workers, handled_by=handled_by)
 
     async def history(self) -> list[HistoryEntry]:
         """Every change of state, oldest first, with time, worker, attempt and error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
@@ -16,6 +16,7 @@ from rota.core.codec import HoldsResult, encode_body
 from rota.core.job import (
     DEFAULT_OPTIONS,
     Counts,
+    ErrorRecord,
     JobRecord,
     JobRef,
     Options,
@@ -30,6 +31,7 @@ from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
 from rota.core.workflow import StepResult
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
+from rota.failures import SUFFIX, FailureHandler, HandlerDecorator
 from rota.link import Durability, checked_durability
 from rota.signature import Signature
 from rota.store.store import NewJob
@@ -42,6 +44,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C")
+H = TypeVar("H")
 RunIn = Literal["loop", "thread", "process"]
 UPDATE: Final = Update()
 
@@ -142,19 +145,16 @@ class Task(Generic[P, R, C]):
         run_in: RunIn | None,
         defaults: Mapping[str, Any],
     ) -> None:
-        if not inspect.isroutine(function):
-            raise ConfigurationError(f"rota.task takes a function (def or async def), not {function!r}")
-        is_async = inspect.iscoroutinefunction(function)
-        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-            raise ConfigurationError(
-                f"task {function.__qualname__!r} is a generator: a task returns, it does not yield"
-            )
+        is_async = _is_async(function, "rota.task")
         self.rota = rota
         self.function = function
         self.name = checked_task_name(name or function.__name__)
+        if self.name.endswith(SUFFIX):
+            raise InvalidOption("name", f"{self.name!r}: names that end in {SUFFIX} are those of failure handlers")
         self.queue = checked_new_queue(queue)
         self.run_in: RunIn = _run_in(self.name, run_in, is_async=is_async)
         self.defaults = dict(defaults)
+        self.failure_handler: FailureHandler | None = None
         update_wrapper(self, function, updated=())  # the function's own attributes must not hide those of the task
         self._plain = Prepared(self, {})
 
@@ -231,6 +231,49 @@ class Task(Generic[P, R, C]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""
         return self._plain.enqueue_sync(*args, **kwargs)
+
+    @overload
+    def on_failure(
+        self, function: Callable[Concatenate[ErrorRecord, JobRecord, P], H]
+    ) -> Callable[Concatenate[ErrorRecord, JobRecord, P], H]: ...
+    @overload
+    def on_failure(
+        self, function: Callable[Concatenate[Context, ErrorRecord, JobRecord, P], H]
+    ) -> Callable[Concatenate[Context, ErrorRecord, JobRecord, P], H]: ...
+    @overload
+    def on_failure(self, function: Callable[[ErrorRecord, JobRecord], H]) -> Callable[[ErrorRecord, JobRecord], H]: ...
+    @overload
+    def on_failure(
+        self, function: Callable[[Context, ErrorRecord, JobRecord], H]
+    ) -> Callable[[Context, ErrorRecord, JobRecord], H]: ...
+    @overload
+    def on_failure(
+        self, *, run_in: RunIn | None = ..., priority: str | int = ..., retry: Any = ..., max_stalls: int = ...,
+        at_most_once: bool = ..., timeout: float | timedelta | None = ...,
+        progress_timeout: float | timedelta = ..., keep: Any = ..., tags: Iterable[str] = ...,
+        meta: dict[str, Any] = ...,
+    ) -> HandlerDecorator[P]: ...  # fmt: skip
+    def on_failure(
+        self, function: Callable[..., Any] | None = None, *, run_in: RunIn | None = None, **options: Any
+    ) -> Any:
+        """Declares what runs when a job of this task has failed for good: `@send.on_failure`, with options or without.
+
+        The function takes `(error, job)`, an `ErrorRecord` and the `JobRecord` that failed, and, if it wants them, the
+        task's own parameters. It runs as a job of its own in `<queue>-fail`, made in the very step that fails the
+        other, and is tried 100 times unless `retry=` says otherwise. It stays a plain function. Raises TaskConflict
+        when the task has another one.
+        """
+
+        def declare(declared: Callable[..., Any]) -> Callable[..., Any]:
+            is_async = _is_async(declared, f"{self.name}{SUFFIX}")
+            other = self.failure_handler
+            if other is not None and _origin(other) != _origin_of(declared):
+                raise TaskConflict(f"task {self.name!r} already has a failure handler: {'.'.join(_origin(other))}")
+            chosen = _run_in(f"{self.name}{SUFFIX}", run_in, is_async=is_async)
+            self.failure_handler = FailureHandler(self, declared, run_in=chosen, options=options)
+            return declared
+
+        return HandlerDecorator[P](declare) if function is None else declare(function)
 
     @cached_property
     def signature(self) -> Signature:
@@ -315,6 +358,15 @@ class Registry:
             raise UnknownTask(f"no task is called {name!r}; this program declares: {known}")
         return task
 
+    def find(self, name: str) -> Task[Any, Any, Any] | FailureHandler:
+        """What a job's record names: a task, or the failure handler of one."""
+        if not name.endswith(SUFFIX):
+            return self.get(name)
+        task = self.get(name.removesuffix(SUFFIX))
+        if task.failure_handler is None:
+            raise UnknownTask(f"task {task.name!r} has no failure handler in this program")
+        return task.failure_handler
+
     def __contains__(self, name: str) -> bool:
         return name in self._tasks
 
@@ -354,8 +406,20 @@ def _beside(
     return tuple(filled), {**named, **kwargs}
 
 
-def _origin(task: Task[Any, Any, Any]) -> tuple[str, str]:
-    return task.function.__module__, task.function.__qualname__
+def _is_async(function: Callable[..., Any], wanted_by: str) -> bool:
+    if not inspect.isroutine(function):
+        raise ConfigurationError(f"{wanted_by} takes a function (def or async def), not {function!r}")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise ConfigurationError(f"task {function.__qualname__!r} is a generator: a task returns, it does not yield")
+    return inspect.iscoroutinefunction(function)
+
+
+def _origin(declared: Task[Any, Any, Any] | FailureHandler) -> tuple[str, str]:
+    return _origin_of(declared.function)
+
+
+def _origin_of(function: Callable[..., Any]) -> tuple[str, str]:
+    return function.__module__, function.__qualname__
 
 
 def _run_in(name: str, run_in: Any, *, is_async: bool) -> RunIn:

@@ -44,6 +44,17 @@ def test_emails_are_retried_prioritised_and_delayed(env: dict[str, str]) -> None
     assert printed[-1].endswith("failed for good: PermanentError: nobody@example.com does not exist")
 
 
+def test_refunds_are_made_when_a_charge_has_failed_for_good(env: dict[str, str]) -> None:
+    with running_worker("examples.refunds:rota", env=env):
+        printed = run_program("-m", "examples.refunds", env=env)
+
+    assert printed.splitlines() == [
+        "order 1: charged 20.00",
+        "the bank is closed",
+        "order 2: released after 2 failures, try 2000.00 again at 9:00",
+    ]
+
+
 def test_images_are_rendered_in_processes_with_progress(env: dict[str, str]) -> None:
     with running_worker("examples.images:rota", env=env):
         printed = run_program("-m", "examples.images", env=env)

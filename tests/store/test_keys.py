@@ -42,6 +42,7 @@ def slot_of(key: str) -> int:
 async def _exercise(driver: Driver, queue: str) -> None:
     """Uses every verb, and leaves something of everything behind."""
     worker = driver.worker()
+    await worker.store.announce_handlers(queue, {"noop": ""})
     refs = await driver.enqueue(
         *[new_job() for _ in range(6)],
         new_job("chosen"),
@@ -117,6 +118,14 @@ async def test_all_keys_of_a_queue_and_of_its_failures_share_one_slot(driver: Dr
     base = driver.keys.queue(queue.removesuffix("-fail"), "meta")
     assert {slot_of(key) for key in of_queue} == {slot_of(base)}
     assert len({slot_of(driver.keys.shared(name)) for name in GLOBAL_KEYS}) == 1
+
+
+def test_what_a_script_calls_fail_is_a_key_of_the_failures_of_its_queue() -> None:
+    keys = Keys("rota")
+
+    assert keys.queue("mail", "fail_pending") == keys.queue("mail-fail", "pending") == "rota:{mail}:fail:pending"
+    assert keys.queue("mail-fail", "fail_pending") == keys.queue("mail-fail", "pending")
+    assert not [name for name in QUEUE_KEYS if name.startswith("fail_")]
 
 
 def test_slots_are_computed_as_a_cluster_does(own_server: OwnServers) -> None:

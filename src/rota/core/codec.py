@@ -10,7 +10,7 @@ of named ones, where positional ones beyond the names stand under `*`.
 from __future__ import annotations
 
 import json
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -96,6 +96,25 @@ class _Data(msgspec.Struct, frozen=True, omit_defaults=True):
     meta: dict[str, Any] = {}
 
 
+class _Told(msgspec.Struct, frozen=True):
+    """What `include/alert.lua` writes of a job that failed."""
+
+    ref: str
+    task: str
+    options: str
+    enqueued_at: int
+    attempt: int
+    failures: int
+    stalls: int
+    snoozes: int
+    handbacks: int
+    worker: str
+    claimed_at: int
+    ended_at: int
+    reason: str
+
+
+_told: Final = msgspec.json.Decoder(tuple[ErrorRecord, _Told, msgspec.Raw])
 _general: Final = msgspec.json.Decoder(_General)
 _pace: Final = msgspec.json.Decoder(_Pace)
 _data: Final = msgspec.json.Decoder(_Data)
@@ -151,6 +170,33 @@ def decode_options(text: bytes) -> Options:
         lock=lock.decode(),
         after=tuple(after.decode().split()),
     )
+
+
+class Failure(NamedTuple):
+    """What a failure handler is told: why, and which job."""
+
+    error: ErrorRecord
+    job: JobRecord
+
+
+def decode_failure(arguments: bytes) -> Failure:
+    """What the arguments of a failure job say."""
+    error, told, original = _told.decode(arguments)
+    job = JobRecord(
+        ref=JobRef.parse(told.ref),
+        task=told.task,
+        state=JobState.FAILED,
+        arguments=bytes(original),
+        options=decode_options(told.options.encode()) if told.options else DEFAULT_OPTIONS,
+        counts=Counts(told.attempt, told.failures, told.stalls, told.snoozes, told.handbacks),
+        enqueued_at=told.enqueued_at,
+        worker=told.worker,
+        claimed_at=told.claimed_at or None,
+        ended_at=told.ended_at or None,
+        reason=told.reason,
+        error=error,
+    )
+    return Failure(error, job)
 
 
 def decode_body(run: str, record: bytes) -> Body:

@@ -6,7 +6,9 @@ from rota.core.job import JobRecord, Obstacle
 from rota.core.states import JobState
 
 
-def explain(record: JobRecord, now: int, *, is_paused: bool = False, has_workers: bool = True) -> str:
+def explain(
+    record: JobRecord, now: int, *, is_paused: bool = False, has_workers: bool = True, handled_by: str = ""
+) -> str:
     """One sentence for a person: the state, why, and what happens next."""
     match record.state:
         case JobState.SCHEDULED:
@@ -38,7 +40,8 @@ def explain(record: JobRecord, now: int, *, is_paused: bool = False, has_workers
         case JobState.FAILED:
             error = record.error
             why = f"{error.type}: {_first_line(error.message)}" if error else record.reason or "unknown"
-            return f"failed: {why} (attempt {record.counts.attempt}); a dead letter, redrive it to try again"
+            handled = f"; its failure handler is job {handled_by}" if handled_by else ""
+            return f"failed: {why} (attempt {record.counts.attempt}); a dead letter, redrive it to try again{handled}"
         case JobState.CANCELLED:
             return f"cancelled {span(now - (record.ended_at or now))} ago: {record.reason or 'by request'}"
 

@@ -121,7 +121,8 @@ def checked_id(job_id: Any) -> str:
 
 def checked_queue(queue: Any) -> str:
     """The queue's name, if it is 1 to 64 of A–Z a–z 0–9 - _ and the dot."""
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
+    # The failures of a queue have its name, and five characters more.
+    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue.removesuffix("-fail") or queue):
         raise InvalidOption("queue", f"{queue!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
     if queue == "-fail":
         raise InvalidOption("queue", "'-fail' would hold the failure handlers of a queue without a name")

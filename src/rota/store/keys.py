@@ -71,6 +71,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
     "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
     "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits for a wake-up -> since, ms"),
     "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
@@ -104,6 +105,8 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
 #: Events a queue keeps, about.
 EVENTS_KEPT: Final = 10_000
 _FAIL: Final = "-fail"
+#: What a script calls the keys of the queue's failures: `fail_pending` is `pending` of `mail-fail`.
+_OF_FAILURES: Final = "fail_"
 
 
 class Keys:
@@ -115,7 +118,12 @@ class Keys:
         self._queues: dict[str, str] = {}
 
     def queue(self, queue: str, name: str, part: str = "") -> str:
-        """The key `name` of a queue; `part` fills the pattern of a key there are many of."""
+        """The key `name` of a queue; `part` fills the pattern of a key there are many of.
+
+        `fail_name` is the key `name` of the queue's failures.
+        """
+        if name.startswith(_OF_FAILURES):
+            queue, name = failures_of(queue), name.removeprefix(_OF_FAILURES)
         pattern = QUEUE_KEYS[name].pattern
         return self._prefix(queue) + (pattern.format(name=part) if part else pattern.partition(":{name}")[0])
 
@@ -136,6 +144,11 @@ class Keys:
             prefix = f"{self.namespace}:{{{base}}}:" + ("fail:" if base != queue else "")
             self._queues[queue] = prefix
         return prefix
+
+
+def failures_of(queue: str) -> str:
+    """The queue that the failure handlers of a queue's jobs run in. Those of a failure have none: it is the same."""
+    return queue if queue.endswith(_FAIL) else queue + _FAIL
 
 
 def spec_of(key: str, namespace: str) -> KeySpec | None:

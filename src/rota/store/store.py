@@ -71,6 +71,8 @@ class Claims(NamedTuple):
     wait_ms: int | None
     #: There is news for dependents that nobody is delivering.
     has_news: bool = False
+    #: When the failures of the queue want to be looked at; None when there are none at all.
+    failures_ms: int | None = None
 
 
 class Completed(NamedTuple):
@@ -283,6 +285,18 @@ class Store:
         if words:
             await self.gateway.command("HSET", self.keys.shared("tasks"), *words)
 
+    async def announce_handlers(self, queue: str, handlers: dict[str, str], *, without: Sequence[str] = ()) -> None:
+        """Says which tasks have a failure handler, with the options of its jobs, and which have none any more.
+
+        From now on a run of theirs that fails for good makes such a job. It is kept until a worker says otherwise.
+        """
+        key = self.keys.queue(queue, "handlers")
+        words = [word for pair in handlers.items() for word in pair]
+        if words:
+            await self.gateway.command("HSET", key, *words)
+        if without:
+            await self.gateway.command("HDEL", key, *without)
+
     async def register_queues(self, queues: Sequence[str]) -> None:
         """Adds to the names that `queue list` shows."""
         await self.gateway.command("SADD", self.keys.shared("queues"), *queues)
@@ -310,7 +324,9 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
         Claimed(queue, answer[at].decode(), claim, decode_counts(answer[at + 1]), answer[at + 2])
         for at in range(3, len(answer), 3)
     ]
-    return Claims(jobs, int(wait) if wait else None, answer[2] == b"outbox")
+    words = answer[2].decode().split()
+    failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
+    return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
 
 
 def read_refusals(answer: list[bytes], reports: Sequence[Report]) -> dict[str, str]:

@@ -56,7 +56,7 @@ class Announcer:
             "state": "waiting" if worker.state == "active" and not worker.flights.busy else worker.state,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "queues": list(worker.config.queues),
+            "queues": list(worker.queues),
             "app": worker.config.app,
             "slots": worker.slots,
             "busy": worker.flights.busy,

@@ -101,6 +101,7 @@ class Worker:
         try:
             facts = await self.pool.start()
             self.tower.tasks = facts["tasks"]
+            self.tower.handlers = facts["handlers"]
             rota = Rota(**facts["connection"])
             store = rota.connect(self.id, patience=PATIENCE_S)
             try:
@@ -113,6 +114,11 @@ class Worker:
         if self._fault:
             raise ConfigurationError(f"{self.config.app} does not start any more: {self._fault}")
         return 0
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """What it serves, as people are told: failures are of interest where there are handlers for them."""
+        return self.config.served if self.tower.handlers else self.config.queues
 
     def stop(self) -> None:
         """Asks for a graceful stop; asked again, for one without grace."""
@@ -144,7 +150,7 @@ class Worker:
             "heartbeat": heartbeat,
             "sayings": self._sayings,
             "announcer": announcer,
-            "janitor": Janitor(store, self.config.queues),
+            "janitor": Janitor(store, self.config.served),
         }
         if self.config.concurrency == "auto":
             loops["adapter"] = Adapter(self)
@@ -164,14 +170,23 @@ class Worker:
         """Refuses a server that cannot be used; tells the store which queues and tasks there are."""
         await rota.check()
         await _look_over(rota)
-        await store.register_queues(self.config.queues)
+        await store.register_queues(self.queues)
         await store.announce_tasks(
             {name: msgspec.json.encode(task).decode() for name, task in self.tower.tasks.items()}
         )
+        await self._announce_handlers(store)
         self.state = "active"
         await announcer.announce()
-        queues = ", ".join(self.config.queues)
+        queues = ", ".join(self.queues)
         logger.info("worker %s serves %s with %d slots on %s", self.id, queues, self.slots, rota.address)
+
+    async def _announce_handlers(self, store: Store) -> None:
+        """Tells every queue which tasks have failure handlers, before any job can fail: a task may run in any queue."""
+        declared = self.tower.handlers.values()
+        without = sorted(self.tower.tasks.keys() - {handler["task"] for handler in declared})
+        for queue in dict.fromkeys(queue.removesuffix("-fail") for queue in self.config.queues):
+            lines = {handler["task"]: handler["options"].get(queue, handler["options"][""]) for handler in declared}
+            await store.announce_handlers(queue, lines, without=without)
 
     async def _stop_when_idle(self) -> None:
         parts = (self.desk, self._courier, self._conductor)
@@ -215,7 +230,7 @@ class Worker:
     async def _leave(self, store: Store, announcer: Announcer) -> None:
         self.state = "stopped"
         with contextlib.suppress(StoreError):  # the server's absence may be the very reason to leave
-            for queue in self.config.queues:
+            for queue in self.config.served:
                 await store.leave(queue)
             await announcer.announce()
         logger.info("worker %s has stopped after %d jobs", self.id, self.tower.finished)

@@ -22,10 +22,12 @@
 -- ARGV[7] lease_ms
 -- ARGV[8] bound       how many runs each of the other verbs may move
 --
--- Returns fence, ms until something falls due ("" if nothing will), "outbox" if dependents must be told, then run, counts ("" at the first attempt)
--- and record for each run claimed
+-- Returns fence, ms until something falls due ("" if nothing will), words ("outbox": dependents must be told;
+-- "fail:<ms>": when the failures of the queue want to be looked at), then run, counts ("" at the first attempt) and
+-- record for each run claimed
 
 -- @include emit
+-- @include failures_due
 -- @include housekeeping
 -- @include now_ms
 -- @include record
@@ -107,5 +109,6 @@ else
 end
 reply[2] = more and "0" or next_due(now, reap_from)
 local unsent = redis.call("ZRANGE", outbox, 0, 0, "WITHSCORES")[2]
-if unsent and tonumber(unsent) <= now then reply[3] = "outbox" end
+if unsent and tonumber(unsent) <= now then reply[3] = "outbox " end
+reply[3] = reply[3] .. failures_due(now)
 return reply

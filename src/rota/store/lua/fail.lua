@@ -15,6 +15,7 @@
 --
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
+-- @include alert
 -- @include depart
 -- @include emit
 -- @include finish
@@ -64,7 +65,8 @@ for at = 3, #ARGV, 5 do
 end
 
 emit("fail", again)
+local alerted = alert(dead, now)
 local freed = depart(dead, "failed", now)
 finish(failed, "failed", by_rule, now)
-wake(freed + math.min(#again, 1))
+wake(freed + math.min(#again, 1) + alerted)
 return refused

@@ -3,6 +3,7 @@
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
 -- keys: runs, pending, processing, failed, locked, followers, errors, progress
+-- @include alert
 -- @include depart
 -- @include emit
 -- @include finish
@@ -59,7 +60,8 @@ local function stall(lost, now, owner, charge_of)
   redis.call("HSET", runs, unpack(lines))
   if #back > 0 then redis.call("ZADD", pending, unpack(back)) end
   emit("reap", released)
+  local alerted = alert(dead, now)
   local freed = depart(dead, "failed", now)
   finish(failed, "failed", failed_by_rule, now)
-  return #released + freed
+  return #released + alerted + freed
 end

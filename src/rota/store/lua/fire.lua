@@ -10,7 +10,7 @@
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] name
 -- ARGV[4] revision   of the schedule that the caller read
--- ARGV[5] tick       that the schedule is waiting for, ms
+-- ARGV[5] awaited    tick that the schedule is waiting for, ms
 -- ARGV[6] following  tick to wait for then, ms; "" when there is none
 -- ARGV[7] overlap    "queue", or "skip": no job while the one before has not ended
 -- ARGV[8] dropped    ticks that were missed and are not run
@@ -28,12 +28,12 @@
 -- @include unfinished
 -- @include wake
 
-local awaited = redis.call("ZSCORE", ticks, name)
-if not awaited or tonumber(awaited) ~= tonumber(tick) then return { "moved" } end
+local current = redis.call("ZSCORE", ticks, name)
+if not current or tonumber(current) ~= tonumber(awaited) then return { "moved" } end
 local state, rule, settings, body = read_schedule(name)
 if not state or state.revision ~= tonumber(revision) then return { "changed" } end
 local now = now_ms()
-if tonumber(tick) > now then return { "early" } end
+if tonumber(awaited) > now then return { "early" } end
 for at = 11, #ARGV, 2 do
   if tonumber(ARGV[at]) > now then return { "early" } end
 end

@@ -5,9 +5,7 @@
 -- flags: allow-oom
 -- KEYS schedules  hash  schedule -> state, rule, settings, its job
 -- KEYS ticks      zset  schedule -> its next tick, ms
--- ARGV[1] queue
--- ARGV[2] inbox  prefix of the channels
--- ARGV[3] name
+-- ARGV[1] name
 --
 -- Returns "removed" | "missing"
 

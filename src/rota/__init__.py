@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rota.context import Context, Depends
     from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
+    from rota.core.schedule import Cron, Every
     from rota.core.states import JobState
     from rota.errors import (
         Cancel,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         ResultTimeout,
         RetryLater,
         RotaError,
+        ScheduleNotFound,
+        ScheduleOutdated,
         Snooze,
         StoreDenied,
         StoreError,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from rota.events import Event
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
+    from rota.schedules import ScheduleInfo, Schedules
     from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Ignore, Reject, Task
 
@@ -50,11 +54,13 @@ __all__ = [
     "ConfigurationError",
     "Context",
     "Counts",
+    "Cron",
     "DeadLetters",
     "Depends",
     "EmbeddedUnavailable",
     "ErrorRecord",
     "Event",
+    "Every",
     "Exponential",
     "Fixed",
     "HistoryEntry",
@@ -87,6 +93,10 @@ __all__ = [
     "Rota",
     "RotaError",
     "Rule",
+    "ScheduleInfo",
+    "ScheduleNotFound",
+    "ScheduleOutdated",
+    "Schedules",
     "Snooze",
     "Steps",
     "StoreDenied",
@@ -107,16 +117,18 @@ _HOMES: Final = {
     "rota.context": "Context Depends",
     "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
+    "rota.core.schedule": "Cron Every",
     "rota.core.states": "JobState",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
-        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict "
-        "UnknownTask WrongState"
+        "RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull StoreUnavailable "
+        "StoreUnsupported TaskConflict UnknownTask WrongState"
     ),
     "rota.events": "Event",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
+    "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Ignore Reject Task",
 }

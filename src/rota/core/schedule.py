@@ -158,6 +158,11 @@ class Every(msgspec.Struct, frozen=True, tag="every", omit_defaults=True):
 ScheduleRule = Cron | Every
 
 
+def zone_of(rule: ScheduleRule) -> tzinfo:
+    """The time zone that its times are told in."""
+    return _zone(rule.tz) if isinstance(rule, Cron) else UTC
+
+
 def ticks(rule: ScheduleRule, after: int, until: int = MAX_TIME_MS) -> Iterator[int]:
     """The ticks in (after, until], one by one: for a caller who knows when to stop."""
     tick = rule.next_after(after)

@@ -190,6 +190,8 @@ def main(app: str, kind: str, source: int, sink: int, measures_lag: bool) -> int
         rota = load_app(app)
         for task in rota.tasks:
             _ = task.signature  # an annotation that cannot be resolved is found now, not with the first job
+        for declared in rota.schedules.declared:
+            declared.schedule()  # and so are arguments that its task does not take
     except RotaError as error:
         mouth.say(["broken", str(error)])
         return 1
@@ -272,7 +274,8 @@ def _facts(rota: Rota) -> dict[str, Any]:
         }
         for task in rota.tasks
     }
-    return {"tasks": tasks, "connection": rota.connection()}
+    schedules = [declared.schedule() for declared in rota.schedules.declared]
+    return {"tasks": tasks, "schedules": schedules, "connection": rota.connection()}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeGuard, TypeVar, overload
 
 import msgspec
 
@@ -142,9 +142,9 @@ class Declarations:
 
 
 class ScheduleDecorator:
-    """What `@rota.cron(...)` and `@rota.every(...)` return: gives a task a schedule; a function becomes a task first."""
+    """What `@rota.cron(...)` and `@rota.every(...)` return: gives a task a schedule; a function becomes a task."""
 
-    def __init__(self, declare: Callable[[Task[Any, Any, Any] | Callable[..., Any]], Task[Any, Any, Any]]) -> None:
+    def __init__(self, declare: Callable[[Any], Task[Any, Any, Any]]) -> None:
         self._declare = declare
 
     @overload
@@ -189,8 +189,8 @@ class Schedules:
         checked_overlap(overlap)
         checked_version(version)
 
-        def declare(function: Task[Any, Any, Any] | Callable[..., Any]) -> Task[Any, Any, Any]:
-            task = cast("Task[Any, Any, Any]", function if isinstance(function, Task) else self._rota.task(function))
+        def declare(function: Any) -> Task[Any, Any, Any]:
+            task: Task[Any, Any, Any] = function if _is_task(function) else self._rota.task(function)
             self.declared.add(
                 Declaration(
                     name=checked_schedule_name(task.name) if name is None else name,
@@ -339,6 +339,10 @@ class Schedules:
             )
         if outcome == "missing":
             raise ScheduleNotFound(name)
+
+
+def _is_task(function: Any) -> TypeGuard[Task[Any, Any, Any]]:
+    return isinstance(function, Task)
 
 
 def _schedule(

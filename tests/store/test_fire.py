@@ -23,7 +23,7 @@ NAME: Final = "nightly"
 
 def schedule(name: str = NAME, *, rule: Cron | Every | None = None, **changes: Any) -> Schedule:
     """Every minute, unless told otherwise."""
-    given = {"body": body({"a": 1}, task="report"), **changes}
+    given: dict[str, Any] = {"body": body({"a": 1}, task="report"), **changes}
     return Schedule(name=name, queue=QUEUE, rule=rule or Every(60), **given)
 
 
@@ -478,7 +478,7 @@ async def test_a_removal_and_a_run_by_hand_sent_twice_say_what_the_first_one_did
 ) -> None:
     await ticker.put(schedule())
     known, state, _ = await ticker.read()
-    monkeypatch.setattr("rota.store.schedules.secrets.token_hex", lambda _: "token")
+    monkeypatch.setattr("rota.store.schedules.secrets.token_hex", lambda _bytes: "token")  # pyright: ignore[reportUnknownLambdaType]
 
     first = await ticker.store.run(known, state.revision, "by-hand")
     assert await ticker.store.run(known, state.revision, "by-hand") == first

@@ -1,8 +1,8 @@
 """Fires the schedules of the queues that a worker serves, when they are due. Every worker does; none leads.
 
 The store decides: of all who fire a tick one does, and a tick is due by the server's clock. So this loop only has to be
-there in time. It sleeps until the next tick that it knows of, hears of schedules that were changed, and looks for itself
-every few seconds: once for all queues, and then only where there are schedules.
+there in time. It sleeps until the next tick that it knows of, hears of schedules that were changed, and looks for
+itself every few seconds: once for all queues, and then only where there are schedules.
 """
 
 from __future__ import annotations

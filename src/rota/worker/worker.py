@@ -2,7 +2,8 @@
 
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
-passes on progress and logs, `announcer` says that the worker lives, `janitor` sweeps, `ticker` fires schedules, `adapter` sizes it.
+passes on progress and logs, `announcer` says that the worker lives, `janitor` sweeps, `ticker` fires schedules,
+`adapter` sizes it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ python -m examples.schedules
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 
-from rota import Context, Cron, JobState, Rota
+from rota import Context, Cron, Rota
 
 rota = Rota()
 
@@ -30,8 +31,10 @@ async def close_books(branch: str) -> str:
 async def main() -> None:
     """Waits for some ticks, then puts a schedule, runs it by hand, and removes it."""
     async with rota:
-        while (await rota.queue("watch").counts())[JobState.COMPLETED.value] < 3:
-            await asyncio.sleep(0.1)
+        async with aclosing(rota.events(queues=["watch"])) as events:
+            async for event in events:
+                if event.verb == "completed" and (await rota.schedules.get("check")).fired >= 3:
+                    break
         page = await rota.jobs("completed", queue="watch", task="check", limit=100)
         ids = [record.ref.id for record in page.jobs]
         print(f"ticks ran once each: {len(ids) == len(set(ids))}")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeGuard, TypeVar, overload
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeGuard, TypeVar, overload
 
 import msgspec
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C")
 
 logger = logging.getLogger("rota.schedules")
@@ -141,6 +143,14 @@ class Declarations:
         return len(self._by_name)
 
 
+class Function(Protocol[P, R_co]):
+    """A function written in Python, for type checkers alone: a task can be called as well, and is not one."""
+
+    @property
+    def __code__(self) -> CodeType: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
 class ScheduleDecorator:
     """What `@rota.cron(...)` and `@rota.every(...)` return: gives a task a schedule; a function becomes a task."""
 
@@ -162,7 +172,7 @@ class ScheduleDecorator:
     @overload
     def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, task: Callable[P, R]) -> Task[P, R, R]: ...
+    def __call__(self, task: Function[P, R]) -> Task[P, R, R]: ...
     def __call__(self, task: Task[Any, Any, Any] | Callable[..., Any]) -> Task[Any, Any, Any]:
         """Declares the schedule; a plain function becomes a task first."""
         return self._declare(task)

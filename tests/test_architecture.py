@@ -29,7 +29,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "worker testing",
         "doctor loading",
         "rota",
-        "client link listing tasks failures jobs events middleware signature context portal",
+        "client link listing tasks failures jobs events middleware schedules workflows signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -44,17 +44,8 @@ SIBLINGS: Final = {
     # The public API is one part in several files: a handle knows its client, and the client makes handles.
     *itertools.permutations(
         (
-            "client",
-            "link",
-            "listing",
-            "tasks",
-            "failures",
-            "jobs",
-            "events",
-            "middleware",
-            "signature",
-            "context",
-            "portal",
+            *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
+            *("workflows", "signature", "context", "portal"),
         ),
         2,
     ),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
     from rota.core.same_id import Ignore, Reject, Update
+    from rota.core.schedule import Cron, Every
     from rota.core.states import JobState
     from rota.errors import (
         Cancel,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         ResultTimeout,
         RetryLater,
         RotaError,
+        ScheduleNotFound,
+        ScheduleOutdated,
         Snooze,
         StoreDenied,
         StoreError,
@@ -39,11 +42,14 @@ if TYPE_CHECKING:
         TaskConflict,
         TaskSignal,
         UnknownTask,
+        WorkflowFailed,
+        WorkflowNotFound,
         WrongState,
     )
     from rota.events import Event
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
+    from rota.schedules import ScheduleInfo, Schedules
     from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
 
@@ -53,11 +59,13 @@ __all__ = [
     "ConfigurationError",
     "Context",
     "Counts",
+    "Cron",
     "DeadLetters",
     "Depends",
     "EmbeddedUnavailable",
     "ErrorRecord",
     "Event",
+    "Every",
     "Exponential",
     "Fixed",
     "HistoryEntry",
@@ -91,6 +99,10 @@ __all__ = [
     "Rota",
     "RotaError",
     "Rule",
+    "ScheduleInfo",
+    "ScheduleNotFound",
+    "ScheduleOutdated",
+    "Schedules",
     "Snooze",
     "Steps",
     "StoreDenied",
@@ -104,6 +116,8 @@ __all__ = [
     "UnknownTask",
     "Update",
     "WorkerInfo",
+    "WorkflowFailed",
+    "WorkflowNotFound",
     "WrongState",
     "known",
     "may_fail",
@@ -117,16 +131,18 @@ _HOMES: Final = {
     "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
     "rota.core.same_id": "Ignore Reject Update",
+    "rota.core.schedule": "Cron Every",
     "rota.core.states": "JobState",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
-        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict TaskSignal "
-        "UnknownTask WrongState"
+        "RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull StoreUnavailable "
+        "StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound WrongState"
     ),
     "rota.events": "Event",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
+    "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
 }

@@ -10,13 +10,15 @@ import secrets
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.same_id import Ignore, OnSameId
+from rota.core.retry import Seconds
+from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
 from rota.events import Event, follow
@@ -26,6 +28,7 @@ from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import Middleware, wrap_enqueue
 from rota.portal import Portal
+from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
 from rota.store.flows import Flows
 from rota.store.gateway import Gateway
@@ -88,6 +91,7 @@ class Rota:
         self.tasks = Registry()
         self.dead = DeadLetters(self)
         self.workflows = Workflows(self)
+        self.schedules = Schedules(self)
         self._patience = patience
         self._durability: Durability = checked_durability(durability)
         self._replicas = replicas
@@ -138,6 +142,36 @@ class Rota:
 
         check_defaults(defaults)
         return TaskDecorator(declare) if function is None else declare(function)
+
+    def cron(
+        self, expression: str, *, tz: str = "UTC", name: str | None = None, args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None, misfire: Misfire = "once", overlap: Overlap = "queue",
+        version: int = 1,
+    ) -> ScheduleDecorator:  # fmt: skip
+        """Declares when a task's jobs are to be made: `@rota.cron("0 3 * * *", tz="Europe/Oslo")` above `@rota.task`.
+
+        Its name is the task's unless given. Nothing is stored before a worker starts. `misfire` says what becomes of
+        ticks that nobody was there for: "once" runs the latest, "all" up to a hundred, "skip" none. With
+        overlap="skip" a tick makes no job while the one before has not ended. Of two versions of a declaration the
+        higher one stays. Raises InvalidOption for an expression that makes no sense, or a zone that does not exist.
+        """
+        return self.schedules.declare(
+            Cron(expression, tz), name=name, args=args, kwargs=kwargs, misfire=misfire, overlap=overlap, version=version
+        )
+
+    def every(
+        self, interval: Seconds, *, anchor: datetime | None = None, name: str | None = None,
+        args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, misfire: Misfire = "once",
+        overlap: Overlap = "queue", version: int = 1,
+    ) -> ScheduleDecorator:  # fmt: skip
+        """The same at equal distances, a second or more: `@rota.every(timedelta(minutes=5))`.
+
+        They are counted from `anchor`, or from 1970: every hour is on the hour. See `cron` for the rest.
+        """
+        return self.schedules.declare(
+            Every(interval, anchor), name=name, args=args, kwargs=kwargs, misfire=misfire, overlap=overlap,
+            version=version,
+        )  # fmt: skip
 
     def queue(
         self,

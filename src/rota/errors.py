@@ -11,6 +11,8 @@ RotaError
 │   └── PayloadTooLarge       more bytes than the limit
 ├── IdInUse                   another run of that id has not ended, and `Reject()` was asked for
 ├── JobNotFound               no such job, or no longer kept
+├── ScheduleNotFound          no such schedule
+├── ScheduleOutdated          the schedule that is stored has a higher version; nothing was changed
 ├── WrongState                the job's state does not allow it; `.state` says which it is in
 ├── LeaseLost                 another worker owns the job now; this attempt's result was not stored
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
@@ -54,6 +56,8 @@ __all__ = [
     "ResultTimeout",
     "RetryLater",
     "RotaError",
+    "ScheduleNotFound",
+    "ScheduleOutdated",
     "Snooze",
     "StoreDenied",
     "StoreError",
@@ -155,6 +159,27 @@ class JobNotFound(RotaError, LookupError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"job {job_id} does not exist, or ended and is no longer kept")
         self.job_id = job_id
+
+
+class ScheduleNotFound(RotaError, LookupError):
+    """No such schedule: the name is wrong, or it was removed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no schedule {name}: see which there are with `rota schedule list`")
+        self.name = name
+
+
+class ScheduleOutdated(RotaError):
+    """The schedule that is stored has a higher version than the one given. Nothing was changed."""
+
+    def __init__(self, name: str, version: int, stored: int) -> None:
+        super().__init__(
+            f"schedule {name} is stored with version {stored}, which is newer than {version}: "
+            f"give version={stored} or more to change it"
+        )
+        self.name = name
+        self.version = version
+        self.stored = stored
 
 
 class WrongState(RotaError):

@@ -73,6 +73,18 @@ def test_reports_are_enqueued_together(env: dict[str, str]) -> None:
     assert "latest of the north: 3 of " in printed
 
 
+def test_schedules_fire_and_are_managed_at_run_time(env: dict[str, str]) -> None:
+    with running_worker("examples.schedules:rota", env=env):
+        printed = run_program("-m", "examples.schedules", env=env)
+
+    assert printed.splitlines() == [
+        "ticks ran once each: True",
+        "books: at 02:30 every day, America/New_York",
+        "books of the west are closed",
+        "left: check, close_books",
+    ]
+
+
 def test_fences_and_keys_keep_a_payment_from_being_made_twice(env: dict[str, str], tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     with running_worker("examples.fences:rota", env=env):

@@ -22,6 +22,7 @@ TONES: Final = {
     "failed": "red",
     "cancelled": "dim",
     "paused": "yellow",
+    "orphaned": "red",
     "ALIVE": "green",
     "DEAD": "red",
     "OK": "green",
@@ -43,6 +44,9 @@ NUMERIC: Final = frozenset(
         "in/s",
         "out/s",
         "pid",
+        "fired",
+        "dropped",
+        "skipped",
     }
 )
 NOTHING: Final = "–"

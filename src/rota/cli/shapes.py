@@ -11,6 +11,7 @@ import msgspec
 from rota.cli.output import moment
 from rota.core.job import HistoryEntry, JobRecord, Progress
 from rota.events import Event
+from rota.schedules import ScheduleInfo
 from rota.store.views import LogLine, QueueInfo, WorkerInfo
 
 
@@ -86,6 +87,32 @@ def worker_shape(worker: WorkerInfo) -> dict[str, Any]:
         "started_at": moment(started_at),
         "last_seen": moment(worker.last_seen),
         "silent_ms": worker.silent_ms,
+    }
+
+
+def schedule_shape(info: ScheduleInfo) -> dict[str, Any]:
+    """A schedule. Times have the offset of its zone."""
+    return {
+        "schedule": info.id,
+        "name": info.name,
+        "queue": info.queue,
+        "rule": msgspec.to_builtins(info.rule),
+        "words": info.words,
+        "task": info.task,
+        "args": list(info.args),
+        "kwargs": info.kwargs,
+        "misfire": info.misfire,
+        "overlap": info.overlap,
+        "version": info.version,
+        "is_declared": info.is_declared,
+        "is_orphaned": info.is_orphaned,
+        "is_paused": info.is_paused,
+        "next_runs": [run.isoformat() for run in info.next_runs],
+        "last_run": info.last_run.isoformat() if info.last_run else None,
+        "last_job": info.last_job,
+        "fired": info.fired,
+        "dropped": info.dropped,
+        "skipped": info.skipped,
     }
 
 

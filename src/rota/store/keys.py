@@ -72,6 +72,8 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
     "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
+    "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
+    "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
     "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits for a wake-up -> since, ms"),
     "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
@@ -83,6 +85,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
 GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
+    "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
     "flow": KeySpec(

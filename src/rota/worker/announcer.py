@@ -58,6 +58,7 @@ class Announcer:
             "pid": os.getpid(),
             "queues": list(worker.queues),
             "app": worker.config.app,
+            "schedules": [schedule.full_name for schedule in worker.schedules],
             "slots": worker.slots,
             "busy": worker.flights.busy,
             "finished": worker.tower.finished,

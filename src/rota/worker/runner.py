@@ -196,6 +196,8 @@ def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: S
         for task in rota.tasks:
             # An annotation that cannot be resolved is found now, not with the first job.
             _ = task.signature, task.failure_handler and task.failure_handler.signature
+        for declared in rota.schedules.declared:
+            declared.schedule()  # and so are arguments that its task does not take
     except RotaError as error:
         mouth.say(["broken", str(error)])
         return 1
@@ -288,7 +290,8 @@ def _facts(rota: Rota) -> dict[str, Any]:
         for task in rota.tasks
         if (handler := task.failure_handler) is not None
     }
-    return {"tasks": tasks, "handlers": handlers, "connection": rota.connection()}
+    schedules = [declared.schedule() for declared in rota.schedules.declared]
+    return {"tasks": tasks, "handlers": handlers, "schedules": schedules, "connection": rota.connection()}
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
 passes on progress and logs, `courier` tells dependents of ends, `conductor` sees to workflows, `announcer` says that
-the worker lives, `janitor` sweeps, `adapter` sizes it.
+the worker lives, `janitor` sweeps, `ticker` fires schedules, `adapter` sizes it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Any, Final
 import msgspec
 
 from rota.client import Rota
+from rota.core.schedule import Schedule
 from rota.doctor import STANDING, examine
 from rota.errors import ConfigurationError, StoreError, StoreUnsupported
+from rota.store.schedules import ScheduleStore
 from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
@@ -36,6 +38,7 @@ from rota.worker.inbox import Inbox
 from rota.worker.janitor import Janitor
 from rota.worker.pool import Pool, RunnerProcess
 from rota.worker.sayings import Sayings
+from rota.worker.ticker import Ticker
 from rota.worker.tower import STOP_PATIENCE_S, Tower
 
 logger = logging.getLogger("rota.worker")
@@ -79,6 +82,8 @@ class Worker:
             make_runner=make_runner,
         )
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
+        #: Schedules that the program declares.
+        self.schedules: list[Schedule] = []
         self.desk: Desk
         self._courier: Courier
         self._conductor: Conductor
@@ -102,6 +107,7 @@ class Worker:
             facts = await self.pool.start()
             self.tower.tasks = facts["tasks"]
             self.tower.handlers = facts["handlers"]
+            self.schedules = msgspec.convert(facts["schedules"], list[Schedule])
             rota = Rota(**facts["connection"])
             store = rota.connect(self.id, patience=PATIENCE_S)
             try:
@@ -142,15 +148,17 @@ class Worker:
         self._courier = Courier(store, wake=self.desk.wake, conduct=self._conductor.nudge)
         heartbeat = Heartbeat(store, self.flights, self.tower)
         announcer = Announcer(store, self)
+        ticker = Ticker(store, self.config.queues)
         loops: dict[str, Any] = {
             "desk": self.desk,
             "courier": self._courier,
             "conductor": self._conductor,
-            "inbox": Inbox(store, self.desk, self.tower, heartbeat),
+            "inbox": Inbox(store, self.desk, self.tower, heartbeat, ticker),
             "heartbeat": heartbeat,
             "sayings": self._sayings,
             "announcer": announcer,
             "janitor": Janitor(store, self.config.served),
+            "ticker": ticker,
         }
         if self.config.concurrency == "auto":
             loops["adapter"] = Adapter(self)
@@ -167,14 +175,15 @@ class Worker:
         await self._leave(store, announcer)
 
     async def _introduce(self, rota: Rota, store: Store, announcer: Announcer) -> None:
-        """Refuses a server that cannot be used; tells the store which queues and tasks there are."""
+        """Refuses a server that cannot be used; tells the store which queues, tasks and schedules there are."""
         await rota.check()
         await _look_over(rota)
-        await store.register_queues(self.queues)
+        await store.register_queues(list({*self.queues, *(schedule.queue for schedule in self.schedules)}))
         await store.announce_tasks(
             {name: msgspec.json.encode(task).decode() for name, task in self.tower.tasks.items()}
         )
         await self._announce_handlers(store)
+        await self._put_schedules(store)
         self.state = "active"
         await announcer.announce()
         queues = ", ".join(self.queues)
@@ -187,6 +196,17 @@ class Worker:
         for queue in dict.fromkeys(queue.removesuffix("-fail") for queue in self.config.queues):
             lines = {handler["task"]: handler["options"].get(queue, handler["options"][""]) for handler in declared}
             await store.announce_handlers(queue, lines, without=without)
+
+
+    async def _put_schedules(self, store: Store) -> None:
+        schedules = ScheduleStore(store.gateway, store.keys)
+        answers = await asyncio.gather(*(schedules.put(schedule) for schedule in self.schedules))
+        for schedule, (outcome, version) in zip(self.schedules, answers, strict=True):
+            if outcome == "older":
+                logger.warning(
+                    "schedule %s is stored with version %d and stays as it is: this program has version %d",
+                    schedule.full_name, version, schedule.version,
+                )  # fmt: skip
 
     async def _stop_when_idle(self) -> None:
         parts = (self.desk, self._courier, self._conductor)

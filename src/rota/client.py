@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, T
 
 from rota.context import Context
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
-from rota.core.same_id import Ignore, OnSameId
 from rota.core.retry import Seconds
+from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError

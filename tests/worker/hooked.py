@@ -149,14 +149,14 @@ def after_deliver() -> None:
     _around_script("deliver", is_before=False)
 
 
-def _around_script(name: str, *, is_before: bool) -> None:
+def _around_script(script: str, *, is_before: bool) -> None:
     run = Gateway.run
 
-    async def watched(self: Gateway, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        if script == name and is_before:
+    async def watched(self: Gateway, name: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        if name == script and is_before:
             die()
-        answer = await run(self, script, keys, arguments)
-        if script == name and not is_before and answer:
+        answer = await run(self, name, keys, arguments)
+        if name == script and not is_before and answer:
             die()
         return answer
 

@@ -197,7 +197,6 @@ class Worker:
             lines = {handler["task"]: handler["options"].get(queue, handler["options"][""]) for handler in declared}
             await store.announce_handlers(queue, lines, without=without)
 
-
     async def _put_schedules(self, store: Store) -> None:
         schedules = ScheduleStore(store.gateway, store.keys)
         answers = await asyncio.gather(*(schedules.put(schedule) for schedule in self.schedules))

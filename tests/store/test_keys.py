@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.job import JobRef, Keep, checked_queue
+from rota.core.schedule import Every, Schedule
 from rota.errors import InvalidOption
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from rota.store.schedules import ScheduleStore
 from tests.leaks import delete_keys
 from tests.servers import OwnServers
-from tests.store.driver import QUEUE, Driver, new_job
+from tests.store.driver import QUEUE, Driver, body, new_job
 
 SLOTS = 16_384
 
@@ -58,6 +60,8 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.client.delete(refs[4])
     await driver.client.pause(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
+    schedule = Schedule(name="s", queue=queue, rule=Every(60), body=body())
+    await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
     await worker.store.register_queues([queue])

@@ -63,6 +63,8 @@ class Cron(msgspec.Struct, frozen=True, tag="cron"):
 
     def __post_init__(self) -> None:
         _check_expression(self.expression)
+        if not isinstance(self.tz, str):
+            raise InvalidOption("tz", f"takes the name of a time zone, as 'Europe/Oslo', not {self.tz!r}")
         _zone(self.tz)
         if next(_Search(_fields(self.expression), _SOME_TIME), None) is None:
             raise InvalidOption("cron", f"{self.expression!r} never comes")
@@ -323,7 +325,7 @@ def decode_schedule(queue: str, name: str, record: bytes) -> tuple[Schedule, Sch
             ),
             state,
         )
-    except (ValueError, InvalidOption) as error:
+    except ValueError as error:
         raise UnreadableSchedule(f"schedule {queue}:{name} cannot be read: {error}") from error
 
 
@@ -392,11 +394,9 @@ def _fields(expression: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _zone(name: Any) -> tzinfo:
+def _zone(name: str) -> tzinfo:
     if name == "UTC":
         return UTC
-    if not isinstance(name, str):
-        raise InvalidOption("tz", f"takes the name of a time zone, as 'Europe/Oslo', not {name!r}")
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -415,10 +415,24 @@ def _once(time: datetime, zone: tzinfo) -> datetime:
 
 
 class _Search(CronSim):
-    """cronsim, right also where the clocks are changed by half an hour, as on Lord Howe Island.
+    """cronsim, right also where the clocks are changed by half an hour, as on Lord Howe Island, or at midnight.
 
     It steps by whole hours, and jumps to a minute, as if minutes passed evenly; here each step ends where an hour does.
+    And it begins a day at midnight, which the clocks may have skipped; here at the first moment that the day has.
     """
+
+    def advance_month(self) -> None:
+        super().advance_month()
+        self._settle()
+
+    def advance_day(self) -> bool:
+        has_moved = super().advance_day()
+        self._settle()
+        return has_moved
+
+    def _settle(self) -> None:
+        if self.dt.tzinfo is not None:
+            self.dt = self.dt.astimezone(UTC).astimezone(self.dt.tzinfo)
 
     def advance_hour(self) -> bool:
         if self.dt.hour in self.hours:

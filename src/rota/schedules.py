@@ -35,7 +35,7 @@ from rota.core.schedule import (
     ticks,
     zone_of,
 )
-from rota.errors import ConfigurationError, InvalidOption, ScheduleNotFound, ScheduleOutdated
+from rota.errors import ConfigurationError, InvalidOption, ScheduleNotFound, ScheduleOutdated, StoreUnsupported
 from rota.jobs import Job
 from rota.store.schedules import ScheduleStore, StoredSchedule
 from rota.store.views import WorkerInfo
@@ -69,7 +69,7 @@ class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     #: It stands in the code of a worker, and comes back when one starts; else it was put at run time.
     is_declared: bool
-    #: It was declared, and no worker that lives and serves its queue, or any other that lives, declares it now.
+    #: It was declared, and of the workers that live none declares it now, though one serves its queue.
     is_orphaned: bool
     is_paused: bool
     #: The next few; none while it is paused. The first may be over, when no worker serves its queue.
@@ -238,7 +238,7 @@ class Schedules:
     async def get(self, name: str) -> ScheduleInfo:
         """One schedule. Raises ScheduleNotFound."""
         _, stored = await self._find(name)
-        known, state = decode_schedule(stored.queue, stored.name, stored.record)
+        known, state = _decode(stored)
         return _info(known, state, stored.tick, await (await self._rota.checked_views()).workers())
 
     async def list(self, *, queue: str | None = None) -> list[ScheduleInfo]:
@@ -250,8 +250,8 @@ class Schedules:
         infos: list[ScheduleInfo] = []
         for stored in found:
             try:
-                known, state = decode_schedule(stored.queue, stored.name, stored.record)
-            except UnreadableSchedule as error:
+                known, state = _decode(stored)
+            except StoreUnsupported as error:
                 logger.warning("%s", error)
                 continue
             infos.append(_info(known, state, stored.tick, workers))
@@ -270,7 +270,7 @@ class Schedules:
         store = await self._store()
         while True:
             now, stored = await self._find(name)
-            known, state = decode_schedule(stored.queue, stored.name, stored.record)
+            known, state = _decode(stored)
             job_id = f"{tick_id(known.name, now)}-{secrets.token_hex(2)}"
             run = await store.run(known, state.revision, job_id)
             if run == "missing":
@@ -342,7 +342,7 @@ class Schedules:
         outcome = "changed"
         while outcome == "changed":  # since it was read: its next tick must be that of its rule as it is now
             now, stored = await self._find(name)
-            known, state = decode_schedule(stored.queue, stored.name, stored.record)
+            known, state = _decode(stored)
             following = known.rule.next_after(now)
             outcome = await store.pause(
                 known.queue, known.name, wanted=wanted, revision=state.revision, next_tick=following
@@ -374,6 +374,13 @@ def _schedule(
         version=checked_version(version),
         is_declared=is_declared,
     )
+
+
+def _decode(stored: StoredSchedule) -> tuple[Schedule, ScheduleState]:
+    try:
+        return decode_schedule(stored.queue, stored.name, stored.record)
+    except UnreadableSchedule as error:
+        raise StoreUnsupported(f"{error}: a newer version of Rota may have put it; remove it, or upgrade") from error
 
 
 def _info(known: Schedule, state: ScheduleState, tick: int | None, workers: Sequence[WorkerInfo]) -> ScheduleInfo:

@@ -21,6 +21,7 @@ from rota import (
     ScheduleInfo,
     ScheduleNotFound,
     ScheduleOutdated,
+    StoreUnsupported,
     Task,
 )
 from tests.client.hands import Hand, dump
@@ -281,6 +282,8 @@ async def test_one_that_cannot_be_read_does_not_hide_the_others(
     assert [info.name for info in await rota.schedules.list()] == ["good"]
 
     assert "schedule reports:bad cannot be read" in caplog.text
+    with pytest.raises(StoreUnsupported, match="schedule reports:bad cannot be read"):
+        await rota.schedules.get("bad")
     await rota.schedules.remove("bad")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from typing import Any, Final, cast
 
 import pytest
@@ -222,6 +223,56 @@ async def test_a_full_server_refuses_a_tick_and_it_is_fired_later(own_server: Ow
 
     assert await ticker.tick() == [Fired("fired", 1, 0)]
     await driver.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_happens_in_whatever_order_no_tick_runs_early_or_twice(
+    driver: Driver, ticker: Ticker, seed: int
+) -> None:
+    """Workers act upon what they saw long ago, while time passes and the schedule is changed under their eyes."""
+    chance = random.Random(seed)
+    rules = (Every(60), Every(90), Cron("*/2 * * * *", "Asia/Kolkata"))
+    await ticker.put(schedule(misfire="all"))
+    seen: list[tuple[Schedule, int, int, Decision]] = []
+    made = 0
+    for _ in range(60):
+        match chance.choice(("advance", "look", "look", "fire", "fire", "fire", "put", "pause", "resume")):
+            case "advance":
+                driver.advance(chance.randrange(5 * MINUTE))
+            case "look":
+                seen += await ticker.look()
+            case "fire" if seen:
+                one = chance.choice(seen)
+                before = driver.now()
+                fired = await ticker.store.fire(*one)
+                made += fired.made
+                assert fired.outcome in ("fired", "moved", "changed")
+                assert fired.outcome != "fired" or max(one[3].run) <= before
+            case "put":
+                arguments = body({"a": chance.randrange(3)}, task="report")
+                await ticker.put(schedule(rule=chance.choice(rules), misfire="all", body=arguments))
+            case "pause" | "resume" as verb:
+                await ticker.pause("paused" if verb == "pause" else "open")
+            case _:
+                pass
+
+    # An id names its tick, and a run for each: none was made over another.
+    assert len(jobs(driver)) == len(driver.hash("named")) == made
+    assert (await ticker.state()).fired == made
+    assert all(job <= tick_id(NAME, driver.now() // 1000 * 1000) for job in jobs(driver))
+
+
+async def test_a_damaged_schedule_is_fired_by_nobody_and_made_whole_by_a_put(driver: Driver, ticker: Ticker) -> None:
+    await due_once(driver, ticker)
+    (seen,) = await ticker.look()
+    driver.redis.hset(driver.key("schedules"), NAME, "not JSON\n{}\n{}\n\nt\n[]")
+
+    assert await ticker.store.fire(*seen) == Fired("changed")
+    assert await ticker.store.run(seen[0], seen[1], "by-hand") == "missing"
+    assert await ticker.put(schedule()) == "made"
+
+    driver.advance(MINUTE)
+    assert await ticker.tick() == [Fired("fired", 1, 0)]
 
 
 # --- missed ticks ------------------------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from rota.core.after import may_fail, to_parent
 from rota.core.job import JobRef, Keep, checked_queue
 from rota.core.same_id import Update
+from rota.core.schedule import Every, Schedule
 from rota.errors import InvalidOption
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from rota.store.schedules import ScheduleStore
 from rota.store.ties import Tied
 from tests.leaks import delete_keys
 from tests.servers import OwnServers
-from tests.store.driver import QUEUE, Driver, new_job
+from tests.store.driver import QUEUE, Driver, body, new_job
 
 SLOTS = 16_384
 
@@ -84,6 +86,8 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.ties.prepare(queue, {0: tied})
     await driver.client.pause(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
+    schedule = Schedule(name="s", queue=queue, rule=Every(60), body=body())
+    await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
     await worker.store.register_queues([queue])

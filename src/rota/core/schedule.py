@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final, Literal, cast, get_args
 from zoneinfo import ZoneInfo
 
@@ -63,21 +63,29 @@ class Cron(msgspec.Struct, frozen=True, tag="cron"):
 
     def __post_init__(self) -> None:
         _check_expression(self.expression)
+        if not isinstance(self.tz, str):
+            raise InvalidOption("tz", f"takes the name of a time zone, as 'Europe/Oslo', not {self.tz!r}")
         _zone(self.tz)
         if next(_Search(_fields(self.expression), _SOME_TIME), None) is None:
             raise InvalidOption("cron", f"{self.expression!r} never comes")
 
     def next_after(self, ms: int) -> int | None:
         """The first tick after that moment; None when there is none before 2109."""
+        return next(self.all_after(ms), None)
+
+    def all_after(self, ms: int) -> Iterator[int]:
+        """The ticks after that moment, one by one, until 2109."""
         zone, fields = _zone(self.tz), _fields(self.expression)
         is_fixed = zone is not UTC and not any(field.startswith("*") for field in fields.split()[-5:-3])
         # Times in a gap of the clocks come in the minute after it: that minute may have begun.
         start = datetime.fromtimestamp(ms // 1000 - (60 if is_fixed else 0), zone)
         for moment in _Search(fields, start.replace(tzinfo=None) if is_fixed else start):
             tick = int((_once(moment, zone) if is_fixed else moment).timestamp()) * 1000
+            if tick > MAX_TIME_MS:
+                return
             if tick > ms:  # in the second of two equal hours the search begins with times of the first
-                return tick if tick <= MAX_TIME_MS else None
-        return None
+                ms = tick
+                yield tick
 
     def latest(self, after: int, until: int) -> int | None:
         """The last tick in (after, until], by halving: a handful of searches, however many ticks there are."""
@@ -136,8 +144,11 @@ class Every(msgspec.Struct, frozen=True, tag="every", omit_defaults=True):
 
     def next_after(self, ms: int) -> int | None:
         """The first tick after that moment; None when there is none before 2109."""
-        tick = self._at_or_before(ms) + self.interval_ms
-        return tick if tick <= MAX_TIME_MS else None
+        return next(self.all_after(ms), None)
+
+    def all_after(self, ms: int) -> Iterator[int]:
+        """The ticks after that moment, one by one, until 2109."""
+        return iter(range(self._at_or_before(ms) + self.interval_ms, MAX_TIME_MS + 1, self.interval_ms))
 
     def latest(self, after: int, until: int) -> int | None:
         """The last tick in (after, until]."""
@@ -165,10 +176,7 @@ def zone_of(rule: ScheduleRule) -> tzinfo:
 
 def ticks(rule: ScheduleRule, after: int, until: int = MAX_TIME_MS) -> Iterator[int]:
     """The ticks in (after, until], one by one: for a caller who knows when to stop."""
-    tick = rule.next_after(after)
-    while tick is not None and tick <= until:
-        yield tick
-        tick = rule.next_after(tick)
+    return takewhile(lambda tick: tick <= until, rule.all_after(after))
 
 
 def in_words(rule: ScheduleRule) -> str:
@@ -218,13 +226,19 @@ def _last(rule: ScheduleRule, tick: int, latest: int, missed: int) -> tuple[int,
     """The latest of the ticks from `tick` to `latest`, in order."""
     if missed <= MISFIRE_LIMIT:
         return (tick, *ticks(rule, tick, latest))
-    found = [latest]
-    while len(found) < MISFIRE_LIMIT:
-        before = rule.latest(tick, found[-1] - 1)
-        if before is None:
-            break
-        found.append(before)
-    return tuple(reversed(found))
+    # Looks at one stretch of time after the other, backwards, the next one twice as long; or half as long, if there
+    # are too many ticks in it to be looked at.
+    found: list[int] = []
+    until, length = latest, 60_000
+    while len(found) < MISFIRE_LIMIT and until >= tick:
+        after = max(tick - 1, until - length)
+        part = list(islice(ticks(rule, after, until), COUNT_LIMIT))
+        if len(part) == COUNT_LIMIT:
+            length //= 2
+            continue
+        found = part + found
+        until, length = after, 2 * length
+    return tuple(found[-MISFIRE_LIMIT:])
 
 
 # --- what is stored ----------------------------------------------------------------------------------------------
@@ -323,7 +337,7 @@ def decode_schedule(queue: str, name: str, record: bytes) -> tuple[Schedule, Sch
             ),
             state,
         )
-    except (ValueError, InvalidOption) as error:
+    except ValueError as error:
         raise UnreadableSchedule(f"schedule {queue}:{name} cannot be read: {error}") from error
 
 
@@ -392,11 +406,9 @@ def _fields(expression: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _zone(name: Any) -> tzinfo:
+def _zone(name: str) -> tzinfo:
     if name == "UTC":
         return UTC
-    if not isinstance(name, str):
-        raise InvalidOption("tz", f"takes the name of a time zone, as 'Europe/Oslo', not {name!r}")
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -415,14 +427,33 @@ def _once(time: datetime, zone: tzinfo) -> datetime:
 
 
 class _Search(CronSim):
-    """cronsim, right also where the clocks are changed by half an hour, as on Lord Howe Island.
+    """cronsim, right also where the clocks are changed by half an hour, as on Lord Howe Island, or at midnight.
 
     It steps by whole hours, and jumps to a minute, as if minutes passed evenly; here each step ends where an hour does.
+    And it begins a day at midnight, which the clocks may have skipped; here at the first moment that the day has.
     """
 
+    def advance_month(self) -> None:
+        super().advance_month()
+        self._settle()
+
+    def advance_day(self) -> bool:
+        has_moved = super().advance_day()
+        self._settle()
+        return has_moved
+
+    @property
+    def _is_even(self) -> bool:
+        """True by a clock that is never changed."""
+        return self.dt.tzinfo is None or self.dt.tzinfo is UTC
+
+    def _settle(self) -> None:
+        if not self._is_even:
+            self.dt = self.dt.astimezone(UTC).astimezone(self.dt.tzinfo)
+
     def advance_hour(self) -> bool:
-        if self.dt.hour in self.hours:
-            return False
+        if self._is_even or self.dt.hour in self.hours:
+            return super().advance_hour()
         while self.dt.hour not in self.hours:
             day = self.dt.day
             self.tick(seconds=3600 - self.dt.minute * 60 - self.dt.second)
@@ -431,8 +462,8 @@ class _Search(CronSim):
         return True
 
     def advance_minute(self) -> bool:
-        if self.dt.minute in self.minutes:
-            return False
+        if self._is_even or self.dt.minute in self.minutes:
+            return super().advance_minute()
         while self.dt.minute not in self.minutes:
             hour = self.dt.hour
             self.tick(seconds=60 - self.dt.second)

@@ -24,6 +24,9 @@ logger = logging.getLogger("rota.worker")
 LOOK_AGAIN_S: Final = 5.0
 #: Workers that wait for the same tick do not all ask in the same instant.
 SPREAD_S: Final = 0.02
+#: Rounds in which it looks and fires before it lets others have their turn.
+ROUNDS: Final = 20
+BREATH_S: Final = 0.1
 
 
 class Ticker:
@@ -73,15 +76,13 @@ class Ticker:
         return max(0.0, min(waits))
 
     async def _tick_queue(self, queue: str) -> float:
-        while True:
+        for _ in range(ROUNDS):
             due = await self._schedules.due(queue)
             handled = [await self._fire(stored, due) for stored in due.schedules]
             if not any(handled):
-                break
-        if due.next_tick is None:
-            return LOOK_AGAIN_S
-        # It must not be asked for before it is due by the server's clock: a moment is added.
-        return (due.next_tick - due.now + 1) / 1000
+                # It must not be asked for before it is due by the server's clock: a moment is added.
+                return LOOK_AGAIN_S if due.next_tick is None else (due.next_tick - due.now + 1) / 1000
+        return BREATH_S
 
     async def _fire(self, stored: StoredSchedule, due: Due) -> bool:
         """False when nothing can be done about it here."""

@@ -28,9 +28,7 @@ if state then
   local is_same = old_rule == rule and old_settings == settings and old_body == body
   if is_same and state.version == tonumber(version) then return { "same" } end
 else
-  state = {
-    revision = 0, is_paused = false, last_id = "", manual_id = "", fired = 0, dropped = 0, skipped = 0,
-  }
+  state = { revision = 0, is_paused = false, last_id = "", manual_id = "", fired = 0, dropped = 0, skipped = 0 }
 end
 
 state.version, state.revision = tonumber(version), state.revision + 1

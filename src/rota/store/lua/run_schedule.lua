@@ -3,7 +3,6 @@
 -- Makes a job of a schedule now, whatever its next tick, and whether it is paused or not. Sent again with the same
 -- token, it makes nothing and says what the first one did.
 --
--- KEYS schedules  hash  schedule -> state, rule, settings, its job
 -- ARGV[1] queue
 -- ARGV[2] inbox     prefix of the channels
 -- ARGV[3] name
@@ -23,8 +22,8 @@
 -- @include wake
 
 return once(function()
-  if redis.call("HEXISTS", schedules, name) == 0 then return "missing" end
   local state, rule, settings, body = read_schedule(name)
+  if not state then return "missing" end
   if state.revision ~= tonumber(revision) then return "changed" end
   if unfinished(id) then return "in_use" end
   local run, where = spawn(id, tonumber(priority), expiry, body, now_ms())

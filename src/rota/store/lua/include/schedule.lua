@@ -2,12 +2,18 @@
 -- Python reads; and the record of its jobs without the head.
 -- keys: schedules
 
--- State, rule, settings and body; nil when there is no such schedule.
+-- State, rule, settings and body; nil when there is no such schedule. One that cannot be read, damaged by hand, counts
+-- as none: a put makes it whole again.
 local function read_schedule(name)
-  local record = redis.call("HGET", schedules, name)
-  if not record then return nil end
-  local state, rule, settings, body = string.match(record, "^([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$")
-  return cjson.decode(state), rule, settings, body
+  local record = redis.call("HGET", schedules, name) or ""
+  local line, rule, settings, body = string.match(record, "^([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$")
+  local is_read, state = pcall(cjson.decode, line or "")
+  if not is_read or type(state) ~= "table" then return nil end
+  for _, count in ipairs({ "version", "revision", "fired", "dropped", "skipped" }) do
+    state[count] = tonumber(state[count]) or 0
+  end
+  state.last_id, state.manual_id = state.last_id or "", state.manual_id or ""
+  return state, rule, settings, body
 end
 
 local function write_schedule(name, state, rule, settings, body)

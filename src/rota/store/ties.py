@@ -24,6 +24,8 @@ from rota.store.store import Made, NewJob, Store
 T = TypeVar("T")
 #: Dependents, or edges, that one call may touch: what keeps a script below 5 ms.
 SLICE: Final = 200
+#: Dependents that one call may release, cancel or bring back, each of which is a good dozen commands.
+MOVED: Final = 50
 #: Nobody else delivers for this long what somebody has taken out of an outbox.
 HOLD_MS: Final = 2_000
 #: How often a dependent is made anew whose id was taken, or which was swept, while it was being tied.
@@ -111,8 +113,8 @@ class Ties:
             raise
         runs = [one.run for one in prepared]
         outcomes: list[str] = []
-        for start in range(0, len(runs), SLICE):
-            outcomes += await self._store.commit(queue, runs[start : start + SLICE])
+        for start in range(0, len(runs), MOVED):
+            outcomes += await self._store.commit(queue, runs[start : start + MOVED])
         for one, outcome in zip(prepared, outcomes, strict=True):
             if outcome == "visible":
                 made[one.place] = Made(one.id, one.run)
@@ -197,8 +199,8 @@ class Ties:
 
     async def _deliver(self, queue: str, messages: Sequence[tuple[Argument, ...]]) -> None:
         keys = self._store.script_keys("deliver", queue)
-        for start in range(0, len(messages), SLICE):
-            words = [word for message in messages[start : start + SLICE] for word in message]
+        for start in range(0, len(messages), MOVED):
+            words = [word for message in messages[start : start + MOVED] for word in message]
             await self._gateway.run("deliver", keys, [queue, self._store.keys.inbox_prefix, *words])
 
 

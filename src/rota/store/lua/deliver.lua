@@ -14,12 +14,14 @@
 --
 -- Returns how many were told
 
+-- @include depart
 -- @include doom
+-- @include emit
 -- @include now_ms
 -- @include text_of
 -- @include wake
 
-local now, freed, told = now_ms(), 0, 0
+local now, freed, told, revived = now_ms(), 0, 0, {}
 for at = 3, #ARGV, 5 do
   local run, name, number, outcome, rule = unpack(ARGV, at, at + 4)
   local flag, latest = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)$")
@@ -28,19 +30,26 @@ for at = 3, #ARGV, 5 do
     if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
       redis.call("HDEL", needs .. ":" .. run, name)
       -- The news that it had been redriven was overtaken by this.
-      if redis.call("HDEL", dooms .. ":" .. run, name) > 0 then revive(run, now) end
+      if redis.call("HDEL", dooms .. ":" .. run, name) > 0 and revive(run, now) then
+        revived[#revived + 1] = run
+      end
       freed = freed + untie(run, now)
     else
       redis.call("HSET", needs .. ":" .. run, name, flag .. number)
       if outcome == "waiting" then
         redis.call("HDEL", dooms .. ":" .. run, name)
-        revive(run, now)
+        if revive(run, now) then revived[#revived + 1] = run end
       else
         redis.call("HSET", dooms .. ":" .. run, name, rule)
-        freed = freed + doom(run, name, now, rule)
+        doom(run, name, now, rule)
       end
     end
   end
 end
+if #revived > 0 then
+  emit("revive", revived)
+  bequeath(revived, "waiting", now)
+end
+bury(now)
 wake(math.min(freed, 8))
 return text_of(told)

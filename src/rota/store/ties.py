@@ -105,9 +105,10 @@ class Ties:
 
     async def _attempt(self, queue: str, wanted: dict[int, Tied]) -> dict[int, Made]:
         prepared, held = await self._prepare(queue, wanted)
-        made = await self._in_place_of(queue, {place: wanted[place] for place in held})
         try:
             await self._register(queue, prepared)
+            # Only now: a refusal leaves everything as it was.
+            made = await self._in_place_of(queue, {place: wanted[place] for place in held})
         except BaseException:
             await asyncio.shield(self._abandon(queue, prepared))
             raise

@@ -262,6 +262,23 @@ async def test_a_job_after_an_unknown_one_is_refused_and_leaves_nothing(driver: 
     assert driver.dump("calls", "meta") == before
 
 
+async def test_a_refusal_leaves_the_others_of_its_batch_alone_too(driver: Driver) -> None:
+    parent = await driver.one(queue=OTHER)
+    await driver.after(parent, id="x")
+    named, unknown = checked_parents([parent]), checked_parents(["q:nobody"])
+    wanted = [
+        Tied(new_job("x", [7], again=Update(), after=tuple(map(str, named))), named),
+        Tied(new_job("y", after=tuple(map(str, named))), named),
+        Tied(new_job("z", after=tuple(map(str, unknown))), unknown),
+    ]
+    before = driver.dump("calls", "meta")
+
+    with pytest.raises(JobNotFound):
+        await driver.ties.enqueue(QUEUE, wanted)
+
+    assert driver.dump("calls", "meta") == before
+
+
 async def test_a_refusal_leaves_other_dependents_of_the_parents_alone(driver: Driver) -> None:
     parent = await driver.one()
     child = await driver.after(parent)

@@ -933,8 +933,9 @@ def _watched(driver: Driver) -> tuple[Ties, Watched]:
 
 def _is_bounded(driver: Driver, watched: Watched, record_property: Callable[[str, object], None]) -> None:
     """No call carried more than a slice; nor took, as a rule, more than 5 ms, or twice that on a busy machine."""
-    entries = cast("list[dict[str, Any]]", driver.redis.slowlog_get(10_000))
+    entries = driver.redis.slowlog_get(10_000)
     driver.redis.config_set("slowlog-log-slower-than", 10_000)
+    driver.redis.config_set("slowlog-max-len", 128)
     names = {script(name, CLOCK).digest: name for name in SCRIPTS}
     times: dict[str, list[int]] = {}
     for entry in entries:

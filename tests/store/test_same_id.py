@@ -171,11 +171,12 @@ async def test_the_time_of_what_waits_is_replaced_as_run_at_says(
     await stage.again(Update(run_at=run_at), due=str(new_due))
 
     is_replaced = run_at is True or run_at == ("if_later" if is_later else "if_earlier")
+    due = new_due if is_replaced else old_due
     record = (await stage.driver.read(ref)).record
-    assert record.due_at == (new_due if is_replaced else old_due)
+    assert record.due_at == due
     if state in ("dependency", "follow-up"):
         assert record.state is JobState.BLOCKED
-    elif record.due_at > now:
+    elif due > now:
         assert record.state is JobState.SCHEDULED
     else:
         assert record.state is (JobState.BLOCKED if state == "lane" else JobState.PENDING)

@@ -53,9 +53,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "plans": KeySpec("plans", "hash", "prepare", "1 min", "run that is unborn -> priority, due and expiry"),
     "tied": KeySpec("tied", "set", "prepare", WITH_JOB, "runs that come after others, while they wait for them"),
     "needs": KeySpec("needs:{name}", "hash", "prepare", WITH_JOB, "one run's unfinished parents -> flag, latest news"),
-    "dooms": KeySpec(
-        "dooms:{name}", "hash", "deliver", WITH_JOB, "parents that keep one run from starting -> how long"
-    ),
+    "dooms": KeySpec("dooms:{name}", "hash", "deliver", WITH_JOB, "parents that keep a run from starting -> how long"),
     "parents": KeySpec("parents", "set", "register", WITH_JOB, "runs that others come after"),
     "heirs": KeySpec("heirs:{name}", "zset", "register", WITH_JOB, "one run's dependents -> latest news they had"),
     "endings": KeySpec("endings", "hash", "all", WITH_JOB, "parent -> number and kind of its latest news"),

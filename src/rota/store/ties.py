@@ -25,6 +25,8 @@ from rota.store.store import Made, NewJob, Store
 T = TypeVar("T")
 #: Dependents, or edges, that one call may touch: what keeps a script below 5 ms.
 SLICE: Final = 200
+#: Dependents that one call may release, cancel or bring back, each of which is a good dozen commands.
+MOVED: Final = 50
 #: Nobody else delivers for this long what somebody has taken out of an outbox.
 HOLD_MS: Final = 2_000
 #: Where workflows live: the slot of all keys that belong to no queue.
@@ -156,10 +158,11 @@ class Ties:
 
     async def _attempt(self, queue: str, wanted: dict[int, Tied]) -> dict[int, Made]:
         prepared, held = await self.prepare(queue, wanted)
-        made = await self._in_place_of(queue, {place: wanted[place] for place in held})
         edges = [Edge(queue, one.run, parent) for one in prepared for parent in one.parents]
         try:
             await self.register(edges)
+            # Only now: a refusal leaves everything as it was.
+            made = await self._in_place_of(queue, {place: wanted[place] for place in held})
         except BaseException:
             await asyncio.shield(self.abandon(queue, [one.run for one in prepared], edges))
             raise
@@ -219,8 +222,8 @@ class Ties:
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""
         outcomes: list[str] = []
-        for start in range(0, len(runs), SLICE):
-            outcomes += await self._store.commit(queue, runs[start : start + SLICE])
+        for start in range(0, len(runs), MOVED):
+            outcomes += await self._store.commit(queue, runs[start : start + MOVED])
         return outcomes
 
     async def abandon(self, queue: str, runs: Sequence[str], edges: Sequence[Edge]) -> None:
@@ -252,9 +255,9 @@ class Ties:
     async def deliver(self, queue: str, messages: Sequence[Message]) -> None:
         """Tells dependents of one queue."""
         keys = self._store.script_keys("deliver", queue)
-        for start in range(0, len(messages), SLICE):
+        for start in range(0, len(messages), MOVED):
             words: list[Argument] = [queue, self._store.keys.inbox_prefix]
-            for message in messages[start : start + SLICE]:
+            for message in messages[start : start + MOVED]:
                 words += message[:6]
             await self._gateway.run("deliver", keys, words)
 

@@ -67,6 +67,7 @@ end
 local function commit()
   for at = 3, #ARGV do outcomes[#outcomes + 1] = commit_one(ARGV[at]) end
   emit("enqueue", made)
+  bury(now)
   if #made > 0 then wake(math.max(1, math.min(freed, 8))) end
   return table.concat(outcomes, " ")
 end

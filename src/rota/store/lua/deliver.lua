@@ -14,13 +14,15 @@
 --
 -- Returns how many were told
 
+-- @include depart
 -- @include doom
+-- @include emit
 -- @include fill
 -- @include now_ms
 -- @include text_of
 -- @include wake
 
-local now, freed, told = now_ms(), 0, 0
+local now, freed, told, revived = now_ms(), 0, 0, {}
 for at = 3, #ARGV, 6 do
   local run, name, number, outcome, rule, result = unpack(ARGV, at, at + 5)
   local flag, latest, token = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)=?(.*)$")
@@ -30,19 +32,26 @@ for at = 3, #ARGV, 6 do
       redis.call("HDEL", needs .. ":" .. run, name)
       if token ~= "" then fill(run, token, outcome == "completed" and result ~= "" and result or "null") end
       -- The news that it had been redriven was overtaken by this.
-      if redis.call("HDEL", dooms .. ":" .. run, name) > 0 then revive(run, now) end
+      if redis.call("HDEL", dooms .. ":" .. run, name) > 0 and revive(run, now) then
+        revived[#revived + 1] = run
+      end
       freed = freed + untie(run, now)
     else
       redis.call("HSET", needs .. ":" .. run, name, flag .. number .. (token ~= "" and "=" .. token or ""))
       if outcome == "waiting" then
         redis.call("HDEL", dooms .. ":" .. run, name)
-        revive(run, now)
+        if revive(run, now) then revived[#revived + 1] = run end
       else
         redis.call("HSET", dooms .. ":" .. run, name, rule)
-        freed = freed + doom(run, name, now, rule)
+        doom(run, name, now, rule)
       end
     end
   end
 end
+if #revived > 0 then
+  emit("revive", revived)
+  bequeath(revived, "waiting", now)
+end
+bury(now)
 wake(math.min(freed, 8))
 return text_of(told)

@@ -1,4 +1,4 @@
--- Ends a run as cancelled, once it has left the index that it was in. It is kept by its own rule unless another is given.
+-- Ends a run as cancelled, once it has left the index that it was in.
 -- keys: runs, cancelled
 -- @include finish
 -- @include note
@@ -6,12 +6,16 @@
 -- @include record
 -- @include text_of
 
-local function cancel_run(run, r, reason, now, rule)
+local function write_cancelled(run, r, reason, now)
   r.state, r.ended_at, r.reason = "cancelled", text_of(now), string.gsub(reason, "\n", " ")
   redis.call("HSET", runs, run, write_record(r))
   note(run, {
     at = now, verb = "cancel", state = "cancelled", worker = r.worker, attempt = tonumber(r.attempt),
     since = tonumber(r.claimed_at), note = reason,
   })
-  finish(cancelled, "cancelled", { [rule or policy(run).finished_rule] = { run } }, now)
+end
+
+local function cancel_run(run, r, reason, now)
+  write_cancelled(run, r, reason, now)
+  finish(cancelled, "cancelled", { [policy(run).finished_rule] = { run } }, now)
 end

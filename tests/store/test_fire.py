@@ -340,7 +340,19 @@ async def test_with_overlap_skip_no_job_is_made_while_the_one_before_has_not_end
     driver.advance(MINUTE)
 
     assert await ticker.tick() == [Fired("fired", 1, 0)]
-    assert (await ticker.state()).skipped == 4
+    state = await ticker.state()
+    assert (state.skipped, state.fired) == (4, 2)
+
+
+async def test_a_tick_that_was_skipped_is_not_the_last_run(driver: Driver, ticker: Ticker) -> None:
+    tick = await due_once(driver, ticker, overlap="skip")
+    await ticker.tick()
+    driver.advance(MINUTE)
+    await ticker.tick()
+
+    state = await ticker.state()
+
+    assert (state.last_tick, state.last_id) == (tick, tick_id(NAME, tick))
 
 
 async def test_with_overlap_skip_a_run_asked_for_by_hand_counts_too(driver: Driver, ticker: Ticker) -> None:

@@ -51,9 +51,8 @@ for at = 11, #ARGV, 2 do
       made[#made + 1] = run
       if where == "pending" then freed = freed + 1 end
     end
-    state.last_id = id
+    state.last_id, state.last_tick = id, tonumber(ARGV[at])
   end
-  state.last_tick = tonumber(ARGV[at])
 end
 
 state.fired = state.fired + #made

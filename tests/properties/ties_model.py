@@ -224,7 +224,7 @@ class Model:
         self.runs[made.key] = made
         return made
 
-    def stands(self, queue: str, id: str, run: str) -> Run | None:
+    def stands(self, queue: str, run: str, id: str) -> Run | None:
         """The parent that a name means."""
         found = self.kept(queue, run)
         return found if found is not None and found.id == id else None
@@ -235,17 +235,18 @@ class Model:
         # It is visible only when it has heard how all of them stand.
         child.state = "unborn"
         for name, (parent, _) in parents.items():
-            has_ended = not parent.is_unfinished
-            if has_ended and parent.state == "completed":
-                self._deliver(child.key, name, "completed")
-                continue
-            news = self.news.setdefault(parent.key, News())
-            news.heirs.setdefault((child.key, name), news.number if has_ended else 0)
-            if has_ended:
+            self.register(parent, child.key, name)
+            if not parent.is_unfinished:
                 self._deliver(child.key, name, parent.state)
         child.state = "waiting"
         if child.dooms:
             self._doom(child)
+
+    def register(self, parent: Run, child: Key, name: str) -> None:
+        """Whoever has completed has nothing more to tell."""
+        if parent.is_unfinished or parent.state != "completed":
+            news = self.news.setdefault(parent.key, News())
+            news.heirs.setdefault((child, name), 0 if parent.is_unfinished else news.number)
 
     def cancel(self, queue: str, name: str, reach: str) -> str:
         run = self.kept(queue, name)

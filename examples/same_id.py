@@ -42,7 +42,7 @@ async def main() -> None:
         print(await indexed.result(timeout=30))
 
         running = await rebuild.using(id="rebuild").enqueue("the first change", 1.0)
-        while await running.state() is not JobState.PROCESSING:
+        while await running.state() is not JobState.PROCESSING:  # noqa: ASYNC110  # it happens in another process
             await asyncio.sleep(0.02)
         asked = [await rebuild.using(id="rebuild").enqueue(f"change {number}") for number in range(10)]
         found = await rebuild.using(id="rebuild", on_same_id=Ignore()).enqueue("nothing")

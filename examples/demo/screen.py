@@ -42,6 +42,7 @@ VERBS: Final = {
 TONES: Final = {
     "pending": "blue",
     "scheduled": "magenta",
+    "blocked": "yellow",
     "processing": "cyan",
     "completed": "green",
     "failed": "red",

@@ -131,6 +131,15 @@ def poison() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@rota.task(queue="chores")
+async def booking(ctx: Context, name: str) -> str:
+    """One of several that share a lock, an id, or come one after the other: they never run at the same time."""
+    for step in range(10):
+        ctx.progress(step, 10, name)
+        await asyncio.sleep(0.1)
+    return name
+
+
 @rota.task
 async def survivor(ctx: Context, seconds: float = 2.0) -> float:
     """Outlives its worker: the demo kills that one with SIGKILL while this is running."""

@@ -85,6 +85,38 @@ def test_schedules_fire_and_are_managed_at_run_time(env: dict[str, str]) -> None
     ]
 
 
+def test_the_same_id_again_is_one_job_and_never_overlaps(env: dict[str, str]) -> None:
+    with running_worker("examples.same_id:rota", env=env):
+        printed = run_program("-m", "examples.same_id", env=env)
+
+    assert printed.splitlines() == [
+        "page 7 is indexed: final",
+        "ten changes while it runs: 1 follow-up; new: False",
+        "rebuilt because of the first change",
+        "rebuilt because of change 9",
+        "crawled to the last page",
+    ]
+
+
+def test_locks_keep_bookings_of_an_account_apart(env: dict[str, str]) -> None:
+    with running_worker("examples.locks:rota", "--concurrency", "20", env=env):
+        printed = run_program("-m", "examples.locks", env=env)
+
+    assert printed.splitlines() == ["waits for: account:ann", "in order, none lost: True", "ann has 120"]
+
+
+def test_dependents_follow_a_chain_and_come_back_with_a_redrive(env: dict[str, str], tmp_path: Path) -> None:
+    with running_worker("examples.dependencies:rota", env=env):
+        printed = run_program("-m", "examples.dependencies", str(tmp_path / "south.csv"), env=env)
+
+    assert printed.splitlines() == [
+        "cancelled: True",
+        "sent: it is late, or it is there",
+        "sent: the summary",
+        "summary of all regions",
+    ]
+
+
 def test_fences_and_keys_keep_a_payment_from_being_made_twice(env: dict[str, str], tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     with running_worker("examples.fences:rota", env=env):

@@ -251,7 +251,7 @@ class Rota:
                     found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
                 else:
                     found[place] = IdInUse(ref.full_id, one.run, one.outcome)
-        await link.make_durable(durability)
+        await link.make_durable(durability, by_queue)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------

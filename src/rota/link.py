@@ -84,13 +84,14 @@ class Link:
             await self._together("fsync", self._check_fsync)
 
     async def _check_fsync(self) -> None:
-        answer = await self.gateway.commands([["CONFIG", "GET", "appendonly"], ["CONFIG", "GET", "appendfsync"]])
-        found = {key: value for part in answer for key, value in _settings(part).items()}
-        if found.get("appendonly") != "yes" or found.get("appendfsync") != "always":
-            raise ConfigurationError(
-                "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
-                f"(it has {found}): with less, an answer can come before the disk has the job"
-            )
+        for answer in await self.gateway.everywhere("CONFIG", "GET", "append*"):
+            settings = _settings(answer)
+            found = {name: settings.get(name) for name in ("appendonly", "appendfsync")}
+            if found != {"appendonly": "yes", "appendfsync": "always"}:
+                raise ConfigurationError(
+                    "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
+                    f"(it has {found}): with less, an answer can come before the disk has the job"
+                )
         self._is_fsynced = True
 
     async def register(self, queues: Iterable[str]) -> None:
@@ -106,10 +107,13 @@ class Link:
         if new:
             await self._together(f"register {' '.join(new)}", register)
 
-    async def make_durable(self, wanted: Collection[Durability]) -> None:
-        """Waits for the replicas where that was asked for."""
+    async def make_durable(self, wanted: Collection[Durability], queues: Iterable[str]) -> None:
+        """Waits for the replicas of the queues where that was asked for."""
         if "replicated" in wanted:
-            await self.gateway.wait_for_replicas(self._replicas)
+            metas = [self.store.keys.queue(queue, "meta") for queue in queues]
+            await self.gateway.wait_for_replicas(
+                self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas}
+            )
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """See `Rota.wait_ended`."""

@@ -24,6 +24,7 @@ import redis
 
 from rota import Call, ErrorRecord, Job, JobFailed, JobState, Rota, WorkerInfo
 from tests.eventually import eventually, eventually_sync
+from tests.cluster.nodes import Cluster
 from tests.servers import Server
 
 ROOT: Final = Path(__file__).parents[2]
@@ -121,7 +122,9 @@ class WorkerProcess:
 class Crew:
     """Starts workers on one server, in one namespace, for one program."""
 
-    def __init__(self, server: Server, namespace: str, folder: Path, module: str = "tests.worker.app") -> None:
+    def __init__(
+        self, server: Server | Cluster, namespace: str, folder: Path, module: str = "tests.worker.app"
+    ) -> None:
         self.server = server
         self.namespace = namespace
         self.folder = folder

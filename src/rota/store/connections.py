@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: A script takes at most 5 ms: silence for this long is a dead connection, or a server that stands still.
 SOCKET_TIMEOUT_S: Final = 2.0
+#: To one node of a cluster, by one client: a call for each lane of the gateway, and a read for each stream followed.
+NODE_CONNECTIONS: Final = 10_000
 
 
 def redis() -> Any:
@@ -30,24 +32,21 @@ def redis() -> Any:
 def connect(address: Address, embedded: EmbeddedServer | None, socket_timeout: float | None) -> Any:
     """A client for the address. Opens nothing yet. Calls that block need one without a socket timeout."""
     library = redis()
-    options: dict[str, Any] = {
-        "socket_timeout": socket_timeout,
-        "socket_connect_timeout": SOCKET_TIMEOUT_S,
-        "retry": library.asyncio.retry.Retry(library.backoff.NoBackoff(), 0),
-        "protocol": 2,
-        "client_name": f"rota-{os.getpid()}",
-    }
+    options = _options(socket_timeout)
     if address.kind in ("embedded", "single"):
         url = embedded.url if embedded is not None else address.url
         return library.asyncio.Redis.from_url(url, **options, **({} if url.startswith("unix://") else _keepalive()))
-    options |= {"username": address.username, "password": address.password, **_keepalive()}
+    options |= _login(address)
     if address.is_tls:
         options["ssl"] = True
     if address.kind == "sentinel":
         sentinel = library.asyncio.sentinel.Sentinel(address.hosts, socket_timeout=SOCKET_TIMEOUT_S, protocol=2)
         return sentinel.master_for(address.service, db=address.database, **options)
     nodes = [library.asyncio.cluster.ClusterNode(host, port) for host, port in address.hosts]
-    return library.asyncio.RedisCluster(startup_nodes=nodes, **options)
+    # A slot that has moved is remembered by itself: learning all anew would cut off whoever is waiting for an answer.
+    return library.asyncio.RedisCluster(
+        startup_nodes=nodes, reinitialize_steps=0, max_connections=NODE_CONNECTIONS, **options
+    )
 
 
 async def connect_for_pushes(address: Address, embedded: EmbeddedServer | None) -> Any:
@@ -61,14 +60,23 @@ async def connect_for_pushes(address: Address, embedded: EmbeddedServer | None) 
     finally:
         await cluster.aclose()
     return redis().asyncio.Redis(
-        host=node.host,
-        port=node.port,
-        username=address.username,
-        password=address.password,
-        ssl=address.is_tls,
-        protocol=2,
-        **_keepalive(),
+        host=node.host, port=node.port, ssl=address.is_tls, **_options(None), **_login(address)
     )
+
+
+def _options(socket_timeout: float | None) -> dict[str, Any]:
+    library = redis()
+    return {
+        "socket_timeout": socket_timeout,
+        "socket_connect_timeout": SOCKET_TIMEOUT_S,
+        "retry": library.asyncio.retry.Retry(library.backoff.NoBackoff(), 0),
+        "protocol": 2,
+        "client_name": f"rota-{os.getpid()}",
+    }
+
+
+def _login(address: Address) -> dict[str, Any]:
+    return {"username": address.username, "password": address.password, **_keepalive()}
 
 
 def _keepalive() -> dict[str, Any]:

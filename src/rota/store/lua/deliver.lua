@@ -39,7 +39,7 @@ for at = 3, #ARGV, 6 do
         revive(run, now)
       else
         redis.call("SADD", dooms .. ":" .. run, name)
-        freed = freed + doom(run, name, now, outcome == "failed" and rule or nil)
+        freed = freed + doom(run, name, now, rule ~= "" and rule or nil)
       end
     end
   end

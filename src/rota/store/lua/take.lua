@@ -24,7 +24,8 @@ local now, left, reply = now_ms(), tonumber(limit), {}
 local upto = whose == "all" and "+inf" or text_of(now)
 for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMIT", 0, 50)) do
   if left <= 0 then break end
-  local number, outcome, attempts = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+) (%d+)$")
+  local number, outcome, attempts, rule =
+    string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+) (%d+) ?(%S*)$")
   local untold = number
     and redis.call("ZRANGE", heirs .. ":" .. run, "-inf", "(" .. number, "BYSCORE", "LIMIT", 0, left) or {}
   if #untold == 0 then
@@ -32,7 +33,7 @@ for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMI
   else
     redis.call("ZADD", outbox, text_of(now + hold_ms), run)
     left = left - #untold
-    local rule = outcome == "failed" and policy(run).failed_rule or ""
+    if outcome == "failed" then rule = policy(run).failed_rule end
     local result = redis.call("HGET", legacies, run) or ""
     local words = { run, number, outcome, attempts, rule, result, table.concat(untold, "\n") }
     for _, word in ipairs(words) do reply[#reply + 1] = word end

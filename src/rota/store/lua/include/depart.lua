@@ -9,15 +9,16 @@
 -- @include text_of
 -- @include wake
 
--- Has all dependents of these runs told of `outcome`. The number lets them tell old news from new.
-local function bequeath(told, outcome, now)
+-- Has all dependents of these runs told of `outcome`. The number lets them tell old news from new; `rule` says how long
+-- the cause is kept, by whose redrive they would come back.
+local function bequeath(told, outcome, now, rule)
   if redis.call("EXISTS", parents) == 0 then return end
   local has_news = false
   for i, has_heirs in ipairs(redis.call("SMISMEMBER", parents, unpack(told))) do
     if has_heirs == 1 then
       local number = redis.call("HINCRBY", meta, "said", 1)
       local attempts = string.match(redis.call("HGET", runs, told[i]) or "", "^%S+ %S+ %S+ %S+ %S+ (%d+)") or "0"
-      redis.call("HSET", endings, told[i], text_of(number) .. " " .. outcome .. " " .. attempts)
+      redis.call("HSET", endings, told[i], text_of(number) .. " " .. outcome .. " " .. attempts .. " " .. (rule or ""))
       -- Its own rule may keep the result no longer than this step.
       local result = outcome == "completed" and redis.call("HGET", results, told[i])
       if result then redis.call("HSET", legacies, told[i], result) end
@@ -28,9 +29,9 @@ local function bequeath(told, outcome, now)
   if has_news then wake(1) end
 end
 
-local function depart(gone, outcome, now)
+local function depart(gone, outcome, now, rule)
   if #gone == 0 then return 0 end
-  bequeath(gone, outcome, now)
+  bequeath(gone, outcome, now, rule)
   local freed = 0
   if redis.call("EXISTS", locked) > 0 then
     for i, lock in ipairs(redis.call("HMGET", locked, unpack(gone))) do

@@ -31,7 +31,7 @@ local function doom(run, name, now, rule)
   local freed = withdraw(run)
   redis.call("SADD", dooms .. ":" .. run, "!")
   cancel_run(run, r, "comes after " .. name .. ", which did not succeed", now, rule)
-  return freed + depart({ run }, "cancelled", now)
+  return freed + depart({ run }, "cancelled", now, rule)
 end
 
 -- The cause has been redriven: a run that was cancelled for it alone waits again, unless its id has a newer run.

@@ -173,7 +173,7 @@ class Workflow:
             await flows.drive(self.id)
             return
         is_asked = False
-        while not (is_asked and flow.is_resuming):
+        while not (is_asked and flow.resuming):
             if flow.state != "failed":
                 raise WrongState(
                     f"workflow {self.id}", flow.state, "resume", "only one that failed and is held can be resumed"

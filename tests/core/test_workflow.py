@@ -44,7 +44,7 @@ def make(*steps: Step, stands: dict[int, str] | None = None, **fields: Any) -> F
     flow = Flow(
         id="w", name="order", state="running", version="1", on_failure="undo", resume="", limit=0, created_at=0,
         ended_at=None, cause="", steps=list(steps), stands=known, undos={}, items={}, lengths={}, results={},
-        is_committed=True, is_open=True, cancel="", is_resuming=False, is_compensating=False,
+        is_committed=True, is_open=True, cancel="", is_compensating=False,
     )  # fmt: skip
     return msgspec.structs.replace(flow, **fields)
 
@@ -104,9 +104,12 @@ def test_a_held_workflow_keeps_its_place_until_its_other_branches_have_ended() -
 
 def test_resuming_redrives_what_failed_and_nothing_else() -> None:
     flow = make(step(0), step(1, 0), step(2, 1), stands={0: "completed", 1: "failed", 2: "cancelled!"},
-                on_failure="hold", is_resuming=True)  # fmt: skip
+                on_failure="hold", resuming={"s1": 1})  # fmt: skip
 
-    assert decide(flow) == Decision(redrive=[1], fields={"resuming": ""})
+    assert flow.failed == {"s1": 1}
+    assert decide(flow) == Decision(redrive=["s1"], fields={"resuming": ""})
+    failed_again = msgspec.structs.replace(flow, stands={**flow.stands, 1: Stand(3, "failed", 2)})
+    assert decide(failed_again) == Decision(redrive=[], fields={"resuming": ""})
 
 
 def test_a_failed_step_that_was_redriven_by_hand_lets_a_held_workflow_go_on() -> None:

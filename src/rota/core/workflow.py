@@ -109,8 +109,9 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     is_open: bool
     #: "" or what was asked for: "undo" or "leave".
     cancel: str
-    is_resuming: bool
     is_compensating: bool
+    #: What was to be run again when it was resumed: part -> number of its latest news then.
+    resuming: dict[str, int] = {}
     #: It failed and is held, and other branches of it still go on.
     is_busy: bool = False
 
@@ -122,6 +123,13 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     def bad(self) -> list[int]:
         """Steps that ended without success."""
         return [step for step in range(len(self.steps)) if self.stand(step).is_bad]
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """Jobs that failed for good: step ("s3") or item of a list ("m3.7") -> number of that news."""
+        steps = {f"s{place}": stand for place, stand in self.stands.items() if self.steps[place].items is None}
+        items = {f"m{place}.{item}": stand for place, of in self.items.items() for item, stand in of.items()}
+        return {part: stand.number for part, stand in (steps | items).items() if stand.outcome == "failed"}
 
     @property
     def roots(self) -> list[int]:
@@ -144,7 +152,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     commit: bool = False
     open_gate: bool = False
-    redrive: list[int] = []
+    redrive: list[str] = []
     expand: list[int] = []
     announce: list[tuple[int, str]] = []
     cancel: list[int] = []
@@ -172,9 +180,11 @@ def decide(flow: Flow) -> Decision | None:
         return listed
     if flow.state in ("running", "failed") and flow.done == len(flow.steps):
         return Decision(state="completed")
-    if flow.state == "running" and flow.is_resuming:
-        failed = [step for step in flow.bad if flow.stand(step).outcome == "failed"]
-        return Decision(redrive=failed, fields={"resuming": ""})
+    if flow.state == "running" and flow.resuming:
+        # What has failed again since then is not tried once more.
+        failed = flow.failed
+        again = [part for part, number in flow.resuming.items() if failed.get(part) == number]
+        return Decision(redrive=again, fields={"resuming": ""})
     if flow.state in ("running", "failed"):
         return _decide_failure(flow)
     return _decide_undo(flow)

@@ -137,7 +137,8 @@ class Flows:
 
     async def resume(self, flow: Flow) -> bool:
         """Goes on at the steps that failed; False if there has been news of it since it was read."""
-        fields = {"resuming": "1", "cause": "", "busy": ""}
+        parts = " ".join(f"{part}:{number}" for part, number in flow.failed.items())
+        fields = {"resuming": parts, "cause": "", "busy": ""}
         if await self.turn(flow, "running", fields=fields, next_ms=HOLD_MS) == "stale":
             return False
         await self.drive(flow.id)
@@ -184,25 +185,23 @@ class Flows:
         for queue, messages in by_queue.items():
             await self._ties.deliver(queue, messages)
 
-    async def _redrive(self, flow: Flow, places: Iterable[int]) -> None:
+    async def _redrive(self, flow: Flow, parts: Iterable[str]) -> None:
         by_queue: dict[str, list[tuple[JobRef, str, Stand]]] = defaultdict(list)
-        for place in places:
-            step = flow.steps[place]
-            if step.items is None:
-                ref = JobRef(step.queue, step.id, step.run)
-                by_queue[step.queue].append((ref, f"s{place}", flow.stand(place)))
-                continue
-            for item, stand in flow.items.get(place, {}).items():
-                if stand.outcome == "failed":
-                    ref = JobRef(step.queue, f"{step.id}.{item}")
-                    by_queue[step.queue].append((ref, f"m{place}.{item}", stand))
-        for queue, parts in by_queue.items():
-            outcomes = await self._store.redrive(queue, [ref for ref, _, _ in parts])
+        for part in parts:
+            place, _, item = part[1:].partition(".")
+            step = flow.steps[int(place)]
+            if item:
+                ref, stand = JobRef(step.queue, f"{step.id}.{item}"), flow.items[int(place)][int(item)]
+            else:
+                ref, stand = JobRef(step.queue, step.id, step.run), flow.stand(int(place))
+            by_queue[step.queue].append((ref, part, stand))
+        for queue, of_queue in by_queue.items():
+            outcomes = await self._store.redrive(queue, [ref for ref, _, _ in of_queue])
             # A dead letter that somebody deleted brings no news of that.
             await self._tell(
                 [
                     Message(flow.id, part, str(stand.number + 1), "deleted", "", b"", str(stand.attempts))
-                    for (_, part, stand), outcome in zip(parts, outcomes, strict=True)
+                    for (_, part, stand), outcome in zip(of_queue, outcomes, strict=True)
                     if outcome == "missing"
                 ]
             )
@@ -375,9 +374,14 @@ def _flow(flow_id: str, found: Mapping[str, bytes]) -> Flow:
         ended_at=int(text["ended_at"]) if "ended_at" in text else None, cause=text.get("cause", ""),
         steps=_steps.decode(found.get("graph", b"[]")), stands=stands, undos=undos, items=items, lengths=lengths,
         results=results, is_committed=text.get("committed") == "1", is_open=text.get("gate", "open") == "open",
-        cancel=text.get("cancel", ""), is_resuming=found.get("resuming") == b"1",
+        cancel=text.get("cancel", ""), resuming=_numbers(found.get("resuming", b"").decode()),
         is_compensating=text.get("compensating") == "1", is_busy=text.get("busy") == "1",
     )  # fmt: skip
+
+
+def _numbers(text: str) -> dict[str, int]:
+    pairs = (word.split(":") for word in text.split())
+    return {part: int(number) for part, number in pairs}
 
 
 def _stand(value: bytes) -> Stand:

@@ -22,15 +22,18 @@ end
 local function leave_place(id, name, now)
   redis.call("ZREM", queued .. ":" .. name, id)
   if redis.call("ZREM", places .. ":" .. name, id) == 0 then return end
+  -- Those that are being undone may be more than there are places, so that not each of them lets one in.
   for _ = 1, 100 do
-    local following = redis.call("ZPOPMIN", queued .. ":" .. name)[1]
+    local following = redis.call("ZRANGE", queued .. ":" .. name, 0, 0)[1]
     if not following then return end
-    if redis.call("HGET", flow .. ":" .. following, "state") == "waiting" then
+    local state, limit = unpack(redis.call("HMGET", flow .. ":" .. following, "state", "limit"))
+    if state == "waiting" then
+      if redis.call("ZCARD", places .. ":" .. name) >= tonumber(limit) then return end
       redis.call("ZADD", places .. ":" .. name, text_of(now), following)
       redis.call("HSET", flow .. ":" .. following, "state", "running")
       touch(following, now)
-      return
     end
+    redis.call("ZREM", queued .. ":" .. name, following)
   end
 end
 

@@ -140,7 +140,17 @@ class Job(Generic[R]):
         await self._rota.tell_dependents(self.queue)
 
     async def redrive(self) -> None:
-        """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound."""
+        """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound.
+
+        A step of a workflow that has ended, or is being undone, is refused too.
+        """
+        record = await self.refresh()
+        over = await self._rota.workflows.over([record])
+        if over:
+            raise WrongState(
+                self.id, record.state.value, "redrive",
+                f"it belongs to workflow {record.options.workflow}, which is {over[record.options.workflow]}",
+            )  # fmt: skip
         outcome = (await (await self._rota.checked_store()).redrive(self.queue, [self._ref]))[0]
         if outcome == "missing":
             raise JobNotFound(str(self._ref))
@@ -280,14 +290,19 @@ class DeadLetters:
         self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
         limit: int | None = None, per_second: float | None = None,
     ) -> int:  # fmt: skip
-        """Redrives every dead letter that matches, at most `limit`, no faster than `per_second`; says how many."""
+        """Redrives every dead letter that matches, at most `limit`, no faster than `per_second`; says how many.
+
+        Steps of workflows that have ended, or are being undone, are left alone.
+        """
         if per_second is not None and not per_second > 0:
             raise InvalidOption("per_second", f"must be more than 0, not {per_second!r}")
         redriven = 0
         async for page in self._pages(queue=queue, task=task, error=error, text=text, limit=limit):
             by_queue: dict[str, list[JobRef]] = {}
+            over = await self._rota.workflows.over(page)
             for record in page:
-                by_queue.setdefault(record.ref.queue, []).append(record.ref)
+                if record.options.workflow not in over:
+                    by_queue.setdefault(record.ref.queue, []).append(record.ref)
             for name, refs in by_queue.items():
                 for part in _slices(refs, per_second):
                     outcomes = await self._rota.store.redrive(name, part)

@@ -41,7 +41,8 @@ class Link:
         self.ties = Ties(store)
         self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
-        self._durability = durability
+        #: What a receipt is worth where nothing else is asked for.
+        self.durability: Durability = durability
         self._replicas = replicas
         self._is_checked = False
         self._is_fsynced = False
@@ -74,7 +75,7 @@ class Link:
                 f"the server holds format {stored.decode(errors='replace')}, this version of Rota knows {FORMAT}: "
                 "upgrade Rota, or use another namespace"
             )
-        if self._durability == "fsynced":
+        if self.durability == "fsynced":
             await self._check_fsync()
         self._is_checked = True
 

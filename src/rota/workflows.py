@@ -7,9 +7,10 @@ is a handle of one that has been committed.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
@@ -17,34 +18,42 @@ import msgspec
 
 from rota.core.after import Parent
 from rota.core.codec import decode_result, encode_body
-from rota.core.job import JobRef, Options, checked_id, make_suffix
+from rota.core.job import JobRecord, JobRef, Keep, Options, checked_id, make_suffix
 from rota.core.picture import draw, explain_flow, mermaid
 from rota.core.retry import Exponential, Retry
-from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo
+from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo, beyond_repair
 from rota.core.workflow import Step as StepPlan
 from rota.errors import (
     IdInUse,
     InvalidJob,
     InvalidOption,
     ResultTimeout,
+    StoreError,
+    StoreFull,
     WorkflowFailed,
     WorkflowNotFound,
     WrongState,
 )
-from rota.store.flows import PATIENCE_MS, Flows, flow_edge, gate_name, list_name
+from rota.link import Durability, Link
+from rota.middleware import wrap_enqueue
+from rota.store.flows import PATIENCE_MS, Flows, flow_edge, gate_name, list_name, undo_id
 from rota.store.ties import SLICE, Edge, Tied
 from rota.tasks import Call, Prepared, Task
 
 if TYPE_CHECKING:
     from rota.client import Rota
 
+logger = logging.getLogger("rota.workflows")
 R = TypeVar("R")
 Item = TypeVar("Item")
 MAX_STEPS: Final = 10_000
+#: States of a workflow in which a failed step, or compensation, may be tried again by hand.
+REDRIVABLE: Final = ("waiting", "running", "failed", "parked")
 #: A compensation is tried for hours before a human is asked.
 UNDO_RETRY: Final = Retry(attempts=50, backoff=Exponential(2, 600))
-#: So that one which was made twice by whoever died in between is recognised.
+#: How long compensations, and jobs for the items of a list, are kept at least: see `_kept`.
 UNDO_KEPT_S: Final = 86_400.0
+ITEM_KEPT_S: Final = 600.0
 
 
 class Step(Generic[R]):
@@ -132,16 +141,23 @@ class Workflow:
         return results[0] if len(results) == 1 else tuple(results)
 
     async def cancel(self, *, undo: bool = True) -> None:
-        """Stops what runs, and undoes what was done unless told otherwise. Raises WrongState when it has ended."""
+        """Stops what runs, and undoes what was done unless told otherwise. Raises WrongState when it has ended.
+
+        With `undo=False` a parked workflow ends as it stands; one that is being undone right now is refused.
+        """
         flows = await self._flows()
+        wanted = "undo" if undo else "leave"
         while True:
             flow = await self.refresh()
             if flow.is_over:
                 raise WrongState(f"workflow {self.id}", flow.state, "cancel", "it has ended")
-            if (
-                flow.cancel
-                or await flows.turn(flow, fields={"cancel": "undo" if undo else "leave"}, next_ms=0) != "stale"
-            ):
+            if flow.cancel == wanted or (undo and flow.state in ("undoing", "parked")):
+                break  # it was cancelled before, or is being undone anyway
+            if flow.state == "undoing":
+                raise WrongState(
+                    f"workflow {self.id}", flow.state, "cancel", "what was done is being undone: let that end first"
+                )
+            if await flows.turn(flow, fields={"cancel": wanted}, next_ms=0) != "stale":
                 break
         await flows.drive(self.id)
 
@@ -153,18 +169,39 @@ class Workflow:
         flows = await self._flows()
         flow = await self.refresh()
         if flow.state == "parked":
-            for place, stand in flow.undos.items():
-                undo = flow.steps[place].undo
-                if stand.outcome == "failed" and undo is not None:
-                    await self._rota.store.redrive(undo.queue, [JobRef(undo.queue, f"{flow.id}.undo.{place}")])
-                    await self._rota.tell_dependents(undo.queue)
+            await self._resume_undo(flow)
             await flows.drive(self.id)
             return
-        if flow.state != "failed":
+        is_asked = False
+        while not (is_asked and flow.resuming):
+            if flow.state != "failed":
+                raise WrongState(
+                    f"workflow {self.id}", flow.state, "resume", "only one that failed and is held can be resumed"
+                )
+            reason = beyond_repair(flow)
+            if reason:
+                raise WrongState(
+                    f"workflow {self.id}", flow.state, "resume", f"{reason}, and cannot be run again: cancel it"
+                )
+            is_asked = True
+            if await flows.resume(flow):
+                return
+            flow = await self.refresh()
+
+    async def _resume_undo(self, flow: Flow) -> None:
+        """Tries compensations again that failed for good."""
+        redriven = 0
+        for place, stand in flow.undos.items():
+            undo = flow.steps[place].undo
+            if stand.outcome == "failed" and undo is not None:
+                outcomes = await self._rota.store.redrive(undo.queue, [JobRef(undo.queue, undo_id(flow.id, place))])
+                redriven += outcomes.count("redriven")
+                await self._rota.tell_dependents(undo.queue)
+        if not redriven:
             raise WrongState(
-                f"workflow {self.id}", flow.state, "resume", "only one that failed and is held can be resumed"
-            )
-        await flows.resume(flow)
+                f"workflow {self.id}", flow.state, "resume",
+                "a compensation was cancelled or deleted: see to that step, then cancel(undo=False)",
+            )  # fmt: skip
 
     # --- twins -------------------------------------------------------------------------------------------------
 
@@ -270,6 +307,8 @@ class Draft(Workflow):
             )
         prepared = task if isinstance(task, Prepared) else task.using()
         call: Call[R] = cast("Any", prepared).call(source)
+        if call.parents:
+            raise InvalidOption("after", "a step that runs over a list comes after steps of its workflow alone")
         place = self._add(call, after, name, items=source.step)
         return Step(self, place, self._token(place))
 
@@ -286,10 +325,7 @@ class Draft(Workflow):
         options = call.options
         if options.retry == Options().retry:
             options = msgspec.structs.replace(options, retry=UNDO_RETRY)
-        keep = msgspec.structs.replace(options.keep, finished=max(options.keep.finished, UNDO_KEPT_S))
-        options = msgspec.structs.replace(options, keep=keep)
-        arguments = call.job.body.split(b"\n", 2)[2]
-        body = encode_body(options, call.task.name, arguments)
+        body = encode_body(self._options(_kept(options, UNDO_KEPT_S)), call.task.name, _arguments(call))
         takes = tuple({result.step: result.token for result in call.results}.items())
         self._undos[place] = Undo(call.queue, options.priority, body.decode(), takes, even_if_unsure)
 
@@ -299,21 +335,38 @@ class Draft(Workflow):
             raise InvalidJob(f"workflow {self.id} has been committed already")
         if not self._calls:
             raise InvalidJob(f"workflow {self.name} has no steps")
+        await self._pass_middleware()
         link = await self._rota.checked_link()
+        durability: set[Durability] = {call.durability or link.durability for call in self._calls}
+        await link.check_durability(durability)
         if await link.flows.read(self.id) is not None:
             raise IdInUse(f"workflow {self.id}", self.id)
         await link.register({call.queue for call in self._calls})
-        steps, edges = await self._prepare(link)
+        runs: dict[int, str] = {}
+        edges: list[Edge] = []
+        is_sent = False
         try:
+            await self._prepare(link, runs)
+            steps = [self._plan(place, runs.get(place, "")) for place in range(len(self._calls))]
+            edges += self._edges(steps)
             await link.ties.register(edges)
-        except BaseException:
-            await asyncio.shield(self._abandon(link, steps, edges))
+            is_sent = True
+            if await link.flows.open(self.id, steps, self._fields(), nonce=self._nonce) == "in_use":
+                is_sent = False
+                raise IdInUse(f"workflow {self.id}", self.id)
+        except BaseException as error:
+            # If no answer came, it may have been committed: then any worker carries on, else it is swept.
+            if not is_sent or isinstance(error, StoreFull):
+                await asyncio.shield(self._abandon(link, runs, edges))
             raise
-        await link.flows.open(self.id, steps, self._fields())
         self._is_committed = True
         self._returns = [self._type_of(place) for place in _sinks(steps)]
-        # Whoever dies here leaves a workflow that any worker carries on with.
-        await link.flows.drive(self.id)
+        try:
+            await link.flows.drive(self.id)
+        except StoreError as error:
+            # It is committed, and any worker carries on with it.
+            logger.debug("workflow %s was not driven by whoever committed it: %s", self.id, error)
+        await link.make_durable(durability)
         return self
 
     async def __aenter__(self) -> Self:
@@ -382,9 +435,13 @@ class Draft(Workflow):
             "on_failure": on_failure,
             "resume": self._resume,
             "gate": "shut" if self._limit else "open",
-            # News of these makes a list known.
-            **{f"w{source}": "1" for source in self._items if source is not None},
+            # News of these makes a list known, or lets a step over one begin.
+            **{f"w{before}": "1" for before in self._before_lists()},
         }
+
+    def _before_lists(self) -> list[int]:
+        over_lists = [place for place, items in enumerate(self._items) if items is not None]
+        return sorted({before for place in over_lists for before in self._after[place]})
 
     def _name(self, place: int) -> str:
         """What steps that come after it call a step."""
@@ -395,9 +452,17 @@ class Draft(Workflow):
     def _step_id(self, place: int) -> str:
         return f"{self.id}.{place}"
 
-    async def _prepare(self, link: Any) -> tuple[list[StepPlan], list[Edge]]:
-        """Writes all steps invisibly; and says which come after which, now that their runs are known."""
-        runs: dict[int, str] = {}
+    async def _pass_middleware(self) -> None:
+        """Steps are enqueued, so what goes around every enqueue goes around them."""
+        for middleware in self._rota.middleware:
+            for place, call in enumerate(self._calls):
+                passed = await wrap_enqueue(middleware, call)
+                if passed.job.id or [found.step for found in passed.results] != [found.step for found in call.results]:
+                    raise InvalidJob(f"a middleware may not change the id or the results that step {place} takes")
+                self._calls[place] = passed
+
+    async def _prepare(self, link: Link, runs: dict[int, str]) -> None:
+        """Writes all steps invisibly, and notes their runs."""
         by_queue: dict[str, list[int]] = defaultdict(list)
         for place, call in enumerate(self._calls):
             if self._items[place] is None:
@@ -405,11 +470,13 @@ class Draft(Workflow):
         for queue, places in by_queue.items():
             for part in _parts(places, [len(self._after[place]) + 1 for place in places]):
                 wanted = {place: self._tied(place) for place in part}
-                prepared, _ = await link.ties.prepare(queue, wanted, kind="step", patience_ms=PATIENCE_MS)
+                prepared, held = await link.ties.prepare(queue, wanted, kind="step", patience_ms=PATIENCE_MS)
                 runs |= {one.place: one.run for one in prepared}
-        if len(runs) < sum(map(len, by_queue.values())):
-            raise IdInUse(f"workflow {self.id}", self.id)
-        steps = [self._plan(place, runs.get(place, "")) for place in range(len(self._calls))]
+                if held:
+                    raise IdInUse(f"{queue}:{self._step_id(held[0])}", self.id)
+
+    def _edges(self, steps: Sequence[StepPlan]) -> list[Edge]:
+        """Which steps come after which, and the workflow after all of them, now that their runs are known."""
         kept = set(_sinks(steps)) | {step.items for step in steps if step.items is not None}
         kept |= {source for undo in self._undos.values() for source, _ in undo.takes}
         edges: list[Edge] = []
@@ -424,7 +491,7 @@ class Draft(Workflow):
                     edges.append(Edge(step.queue, step.run, Parent(ref, token=token), self._name(other)))
             # The workflow itself keeps the results that are wanted later: for compensations, lists, and who asks.
             edges.append(flow_edge(self.id, f"s{place}", step.queue, step.id, step.run, wants_result=place in kept))
-        return steps, edges
+        return edges
 
     def _tied(self, place: int) -> Tied:
         call = self._calls[place]
@@ -433,27 +500,29 @@ class Draft(Workflow):
         parents += [Parent(_ref(self._name(other)), token=takes.get(other, "")) for other in self._after[place]]
         if self._limit and not self._after[place]:
             parents.append(Parent(_ref(gate_name(self.id))))
-        job = call.job._replace(id=self._step_id(place))
-        return Tied(job, parents)
+        body = encode_body(self._options(call.options), call.task.name, _arguments(call))
+        return Tied(call.job._replace(id=self._step_id(place), body=body), parents)
+
+    def _options(self, options: Options) -> Options:
+        return msgspec.structs.replace(options, workflow=self.id)
 
     def _plan(self, place: int, run: str) -> StepPlan:
         call = self._calls[place]
         body = ""
         if self._items[place] is not None:
-            options, task, _ = call.job.body.decode().split("\n", 2)
-            body = f"{options}\n{task}\n"
+            options = self._options(_kept(call.options, ITEM_KEPT_S))
+            body = encode_body(options, call.task.name, b"").decode()
         return StepPlan(
             self._step_id(place), call.queue, run, call.task.name, self._after[place], self._names[place],
-            self._undos.get(place), self._items[place], body, call.job.priority,
+            self._undos.get(place), self._items[place], body, call.job.priority, call.job.due, call.job.expiry,
         )  # fmt: skip
 
-    async def _abandon(self, link: Any, steps: Sequence[StepPlan], edges: Sequence[Edge]) -> None:
+    async def _abandon(self, link: Link, runs: Mapping[int, str], edges: Sequence[Edge]) -> None:
         by_queue: dict[str, list[str]] = defaultdict(list)
-        for step in steps:
-            if step.run:
-                by_queue[step.queue].append(step.run)
-        for place, (queue, runs) in enumerate(by_queue.items()):
-            await link.ties.abandon(queue, runs, edges if place == 0 else ())
+        for place, run in runs.items():
+            by_queue[self._calls[place].queue].append(run)
+        for number, (queue, of_queue) in enumerate(by_queue.items()):
+            await link.ties.abandon(queue, of_queue, edges if number == 0 else ())
 
 
 class Workflows:
@@ -471,6 +540,16 @@ class Workflows:
         flows = await self._rota.checked_flows()
         found = [await flows.read(flow_id) for flow_id in await flows.recent(limit)]
         return [flow for flow in found if flow is not None]
+
+    async def over(self, records: Iterable[JobRecord]) -> dict[str, str]:
+        """Of the workflows that these jobs are steps of, those that can no longer go on, and how each stands."""
+        asked = {record.options.workflow for record in records if record.options.workflow}
+        if not asked:
+            return {}
+        flows = await self._rota.checked_flows()
+        states = await flows.states(sorted(asked))
+        # One that is no longer kept ended long ago.
+        return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
 
     def list_sync(self, *, limit: int = 100) -> list[Flow]:
         """`list`, for code that is not async."""
@@ -498,6 +577,19 @@ def _parts(places: Sequence[int], weights: Sequence[int]) -> list[list[int]]:
 
 def _random() -> str:
     return make_suffix(secrets.randbits(40))
+
+
+def _arguments(call: Call[Any]) -> bytes:
+    return call.job.body.split(b"\n", 2)[2]
+
+
+def _kept(options: Options, seconds: float) -> Options:
+    """What may be made twice, by whoever goes on where another died, is kept for so long that it is recognised."""
+    keep = options.keep
+    kept = msgspec.structs.replace(
+        keep, finished=max(keep.finished, seconds), finished_count=max(keep.finished_count, Keep().finished_count)
+    )
+    return msgspec.structs.replace(options, keep=kept)
 
 
 def _ref(name: str) -> JobRef:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,15 @@ from rota import (
 
 FOLDER: Final = Path(os.environ["ROTA_TEST_FOLDER"])
 STEP_SECONDS: Final = 0.01
+
+
+@dataclass
+class Parcel:
+    """Something that steps hand on."""
+
+    name: str
+    weights: list[int]
+
 
 #: Set by the lifespan, once per process.
 color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="none")
@@ -423,6 +433,80 @@ async def produce(what: str) -> Any:
         "complex": 1j,
         "lambda": lambda: None,
     }[what]
+
+
+# --- steps of workflows ------------------------------------------------------------------------------------------
+
+
+@rota.task
+async def act(
+    ctx: Context,
+    name: str,
+    given: Any = None,
+    *,
+    returns: Any = None,
+    hold_at: str = "",
+    needs: str = "",
+    lingers: float = 0.0,
+) -> Any:
+    """Tells when it begins and ends; may wait, fail until something is allowed, and be slow to stop."""
+    note("story", f"begin {name}")
+    note(name, f"{ctx.attempt} {ctx.idempotency_key}")
+    try:
+        if hold_at:
+            await hold(hold_at)
+        if needs and not is_allowed(needs):
+            raise ValueError(f"{name} is broken")
+    except asyncio.CancelledError:
+        await asyncio.sleep(lingers)
+        raise
+    finally:
+        note("story", f"end {name}")
+    return name if returns is None else returns
+
+
+@rota.task
+async def revert(ctx: Context, name: str, given: Any = None, *, needs: str = "", takes: float = 0.0) -> None:
+    """A compensation."""
+    note("story", f"begin undo {name}")
+    note(f"undo-{name}", given)
+    try:
+        await asyncio.sleep(takes)
+        if needs and not is_allowed(needs):
+            raise ValueError(f"undoing {name} is broken")
+    finally:
+        note("story", f"end undo {name}")
+
+
+@rota.task
+async def parcel(name: str) -> Parcel:
+    return Parcel(name, [len(name)])
+
+
+@rota.task
+async def weigh(parcel: Parcel, more: int = 0) -> int:
+    return sum(parcel.weights) + more
+
+
+@rota.task
+async def double(number: int) -> int:
+    note("double", number)
+    return 2 * number
+
+
+@rota.task(retry=1)
+async def double_once_allowed(number: int) -> int:
+    note("double", number)
+    if number > 2:
+        await hold("rest")
+    if number == 2 and not is_allowed("two"):
+        raise ValueError("two is broken")
+    return 2 * number
+
+
+@rota.task
+async def numbers(count: int) -> list[int]:
+    return list(range(count))
 
 
 # --- taking long -------------------------------------------------------------------------------------------------

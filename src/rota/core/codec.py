@@ -84,6 +84,7 @@ class _General(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_ms: int | None = None
     expires_at: int | None = None
     keep: Keep = Keep()
+    workflow: str = ""
 
 
 class _Pace(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -195,6 +195,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     lock: str = ""
     #: What it comes after: `queue:id@run`, with a ? before one that may also fail.
     after: tuple[str, ...] = ()
+    #: The workflow that it is a step, or a compensation, of.
+    workflow: str = ""
 
     @property
     def attempts(self) -> int:

@@ -16,6 +16,8 @@ WorkflowState = Literal["waiting", "running", "completed", "failed", "undoing", 
 OnFailure = Literal["undo", "hold"]
 #: Nothing will happen to it any more.
 ENDED: Final = ("completed", "undone", "cancelled")
+#: A step over a list that is longer than this fails.
+MAX_ITEMS: Final = 10_000
 #: It waits for a human.
 STUCK: Final = ("failed", "parked")
 
@@ -57,6 +59,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     items: int | None = None
     body: str = ""
     priority: int = 0
+    due: str = ""
+    expiry: str = ""
 
 
 class Stand(msgspec.Struct, frozen=True):
@@ -105,8 +109,11 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     is_open: bool
     #: "" or what was asked for: "undo" or "leave".
     cancel: str
-    is_resuming: bool
     is_compensating: bool
+    #: What was to be run again when it was resumed: part -> number of its latest news then.
+    resuming: dict[str, int] = {}
+    #: It failed and is held, and other branches of it still go on.
+    is_busy: bool = False
 
     def stand(self, step: int) -> Stand:
         """The latest news of a step."""
@@ -116,6 +123,18 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     def bad(self) -> list[int]:
         """Steps that ended without success."""
         return [step for step in range(len(self.steps)) if self.stand(step).is_bad]
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """Jobs that failed for good: step ("s3") or item of a list ("m3.7") -> number of that news."""
+        steps = {f"s{place}": stand for place, stand in self.stands.items() if self.steps[place].items is None}
+        items = {f"m{place}.{item}": stand for place, of in self.items.items() for item, stand in of.items()}
+        return {part: stand.number for part, stand in (steps | items).items() if stand.outcome == "failed"}
+
+    @property
+    def roots(self) -> list[int]:
+        """Steps that ended without success for a reason of their own."""
+        return [step for step in self.bad if not any(self.stand(other).is_bad for other in self.steps[step].after)]
 
     @property
     def done(self) -> int:
@@ -133,11 +152,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     commit: bool = False
     open_gate: bool = False
-    redrive: list[int] = []
+    redrive: list[str] = []
     expand: list[int] = []
     announce: list[tuple[int, str]] = []
     cancel: list[int] = []
     compensate: list[int] = []
+    #: What was kept of its steps, so that they could go on, need not be kept any more.
+    let_go: bool = False
     state: str = ""
     fields: dict[str, str] = {}
     #: Seconds after which somebody looks again, though nothing was heard.
@@ -157,9 +178,13 @@ def decide(flow: Flow) -> Decision | None:
     listed = _decide_lists(flow)
     if listed is not None:
         return listed
-    if flow.state == "running" and flow.is_resuming:
-        failed = [step for step in flow.bad if flow.stand(step).outcome == "failed"]
-        return Decision(redrive=failed, fields={"resuming": ""})
+    if flow.state in ("running", "failed") and flow.done == len(flow.steps):
+        return Decision(state="completed")
+    if flow.state == "running" and flow.resuming:
+        # What has failed again since then is not tried once more.
+        failed = flow.failed
+        again = [part for part, number in flow.resuming.items() if failed.get(part) == number]
+        return Decision(redrive=again, fields={"resuming": ""})
     if flow.state in ("running", "failed"):
         return _decide_failure(flow)
     return _decide_undo(flow)
@@ -174,13 +199,11 @@ def _decide_lists(flow: Flow) -> Decision | None:
             continue
         length = flow.lengths.get(place)
         if length is None:
-            source, own = flow.stand(step.items), flow.stand(place)
-            if source.outcome == "completed" and flow.state == "running":
+            announced = _decide_unknown_list(flow, place)
+            if announced == "expand":
                 expand.append(place)
-            elif not own.has_ended and (source.is_bad or (source.has_ended and flow.state == "undoing")):
-                announce.append((place, "cancelled"))
-            elif not source.has_ended and own.is_bad and flow.state == "running":
-                announce.append((place, "waiting"))
+            elif announced and announced != flow.stand(place).outcome:
+                announce.append((place, announced))
             continue
         of_items = flow.items.get(place, {})
         completed = sum(stand.outcome == "completed" for stand in of_items.values())
@@ -192,6 +215,16 @@ def _decide_lists(flow: Flow) -> Decision | None:
     return Decision(expand=expand, announce=announce) if expand or announce else None
 
 
+def _decide_unknown_list(flow: Flow, place: int) -> str:
+    before = [flow.stand(other) for other in flow.steps[place].after]
+    is_going_on = flow.state in ("running", "failed")
+    if any(stand.is_bad for stand in before):
+        return "cancelled"
+    if all(stand.outcome == "completed" for stand in before):
+        return "expand" if is_going_on else "cancelled"
+    return "waiting" if is_going_on else ""
+
+
 def _decide_failure(flow: Flow) -> Decision | None:
     if flow.cancel:
         return Decision(state="undoing")
@@ -199,7 +232,11 @@ def _decide_failure(flow: Flow) -> Decision | None:
         return Decision(state="running") if flow.state == "failed" else None
     if flow.on_failure == "undo":
         return Decision(state="undoing", fields={"cause": _cause(flow)})
-    return Decision(state="failed", fields={"cause": _cause(flow)}) if flow.state == "running" else None
+    # What still goes on keeps its place among those of its name, if they are limited.
+    is_busy = flow.limit > 0 and bool(unended(flow))
+    if flow.state == "failed" and flow.is_busy == is_busy:
+        return None
+    return Decision(state="failed", fields={"cause": _cause(flow), "busy": "1" if is_busy else ""})
 
 
 def _decide_undo(flow: Flow) -> Decision | None:
@@ -208,15 +245,19 @@ def _decide_undo(flow: Flow) -> Decision | None:
     if unfinished:
         return Decision(cancel=unfinished, look_again=5.0)
     wanted = compensations(flow)
-    end = "cancelled" if flow.cancel else "undone"
-    if not wanted:
-        return Decision(state=end)
+    end = Decision(state="cancelled" if flow.cancel else "undone", let_go=True)
+    # To leave things as they are can be asked for only while no compensation is at work.
+    is_left = flow.cancel == "leave"
+    if not wanted or (is_left and not flow.is_compensating):
+        return end
     if not flow.is_compensating:
         return Decision(compensate=wanted, fields={"compensating": "1"}, look_again=5.0)
     stands = [flow.undos.get(step, OPEN) for step in wanted]
     if all(stand.outcome == "completed" for stand in stands):
-        return Decision(state=end)
+        return end
     if all(stand.has_ended for stand in stands):
+        if is_left:
+            return end
         return Decision(state="parked") if flow.state == "undoing" else None
     return Decision(state="undoing") if flow.state == "parked" else None
 
@@ -236,8 +277,6 @@ def unended(flow: Flow) -> list[int]:
 
 def compensations(flow: Flow) -> list[int]:
     """Steps to be undone: those that succeeded, and those that may have and say so."""
-    if flow.cancel == "leave":
-        return []
     return [
         place
         for place, step in enumerate(flow.steps)
@@ -258,10 +297,34 @@ def undo_order(steps: Sequence[Step], wanted: Iterable[int]) -> dict[int, list[i
     return {place: sorted(nearest[place]) for place in sorted(targets, reverse=True)}
 
 
+def beyond_repair(flow: Flow) -> str:
+    """Why going on at the failed steps would lead nowhere; "" if it may."""
+    for place in flow.roots:
+        of_items = flow.items.get(place, {}).values()
+        is_lost = flow.stand(place).outcome != "failed" or any(
+            stand.is_bad and stand.outcome != "failed" for stand in of_items
+        )
+        if is_lost or flow.lengths.get(place, 0) < 0:
+            return _fate(flow, place)
+    return ""
+
+
 def _cause(flow: Flow) -> str:
-    first = next((step for step in flow.bad if flow.stand(step).outcome == "failed"), flow.bad[0])
-    step = flow.steps[first]
-    return f"step {step.name} ({step.queue}:{step.id}) {flow.stand(first).outcome}"
+    first = next((step for step in flow.roots if flow.stand(step).outcome == "failed"), flow.roots[0])
+    return _fate(flow, first)
+
+
+def _fate(flow: Flow, place: int) -> str:
+    step = flow.steps[place]
+    if step.items is not None and flow.lengths.get(place, 0) < 0:
+        source = flow.steps[step.items]
+        return f"step {step.name} failed: step {source.name} did not return a list of at most {MAX_ITEMS:,} items"
+    if step.items is not None:
+        bad = [item for item, stand in flow.items.get(place, {}).items() if stand.is_bad]
+        items = ", ".join(f"{step.queue}:{step.id}.{item}" for item in sorted(bad)[:3])
+        return f"step {step.name} failed ({len(bad):,} of {flow.lengths.get(place, 0):,} items: {items})"
+    outcome = flow.stand(place).outcome
+    return f"step {step.name} ({step.queue}:{step.id}) {outcome if outcome == 'failed' else f'was {outcome}'}"
 
 
 def find_results(value: Any) -> list[StepResult]:

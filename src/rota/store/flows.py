@@ -8,6 +8,7 @@ anew.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -16,11 +17,14 @@ import msgspec
 
 from rota.core.after import Parent
 from rota.core.job import JobRef
-from rota.core.workflow import Decision, Flow, Stand, Step, decide, undo_order
+from rota.core.workflow import MAX_ITEMS, OPEN, Decision, Flow, Stand, Step, decide, undo_order
+from rota.errors import StoreError
 from rota.store.gateway import Argument
 from rota.store.scripts import script
 from rota.store.store import NewJob, Store
 from rota.store.ties import FLOWS, SLICE, Edge, Message, Prepared, Tied, Ties
+
+logger = logging.getLogger("rota.workflows")
 
 #: Whoever takes a workflow and dies is not waited for longer.
 HOLD_MS: Final = 5_000
@@ -42,9 +46,12 @@ class Flows:
 
     # --- records -----------------------------------------------------------------------------------------------
 
-    async def open(self, flow_id: str, steps: Sequence[Step], fields: Mapping[str, str]) -> str:
-        """Commits a workflow whose steps are prepared: from now on it cannot stay half made."""
-        words: list[Argument] = [self._store.keys.inbox_prefix, flow_id, HOLD_MS]
+    async def open(self, flow_id: str, steps: Sequence[Step], fields: Mapping[str, str], *, nonce: str) -> str:
+        """Commits a workflow whose steps are prepared: from now on it cannot stay half made.
+
+        Its state; or "in_use", where another one has that id: `nonce` tells them apart.
+        """
+        words: list[Argument] = [self._store.keys.inbox_prefix, flow_id, HOLD_MS, nonce]
         for field, value in {**fields, "total": str(len(steps)), "version": "0"}.items():
             words += (field, value)
         words += ("graph", msgspec.json.encode(steps))
@@ -62,6 +69,11 @@ class Flows:
         return [
             name.decode() for name in await self._gateway.command("ZRANGE", self._key("flows"), 0, limit - 1, "REV")
         ]
+
+    async def states(self, flow_ids: Sequence[str]) -> dict[str, str]:
+        """The state of each; "" of one that is not kept."""
+        answers = await self._gateway.commands([["HGET", self._key("flow", flow), "state"] for flow in flow_ids])
+        return {flow: (answer or b"").decode() for flow, answer in zip(flow_ids, answers, strict=True)}
 
     async def watch(self, flow_id: str) -> str:
         """Asks to be told of its end; its state, or "missing"."""
@@ -84,7 +96,13 @@ class Flows:
         driven = 0
         while taken := await self._run("take_flows", [16, HOLD_MS]):
             for flow_id in taken:
-                await self.drive(flow_id.decode())
+                try:
+                    await self.drive(flow_id.decode())
+                except StoreError:
+                    raise
+                except Exception:
+                    # One that cannot be seen to must not keep the others waiting: somebody looks at it again later.
+                    logger.exception("workflow %s cannot be seen to", flow_id.decode())
                 driven += 1
         return driven
 
@@ -117,11 +135,14 @@ class Flows:
             if flow is not None and flow.resume == "on_start" and flow.state == "failed":
                 await self.resume(flow)
 
-    async def resume(self, flow: Flow) -> str:
-        """Goes on at the steps that failed."""
-        answer = await self.turn(flow, "running", fields={"resuming": "1", "cause": ""}, next_ms=HOLD_MS)
+    async def resume(self, flow: Flow) -> bool:
+        """Goes on at the steps that failed; False if there has been news of it since it was read."""
+        parts = " ".join(f"{part}:{number}" for part, number in flow.failed.items())
+        fields = {"resuming": parts, "cause": "", "busy": ""}
+        if await self.turn(flow, "running", fields=fields, next_ms=HOLD_MS) == "stale":
+            return False
         await self.drive(flow.id)
-        return answer
+        return True
 
     async def _carry_out(self, flow: Flow, decision: Decision) -> dict[str, str]:
         fields: dict[str, str] = {}
@@ -139,6 +160,8 @@ class Flows:
             await self._cancel(flow, decision.cancel)
         if decision.compensate:
             await self._compensate(flow, decision.compensate)
+        if decision.let_go:
+            await self._let_go(flow)
         return fields
 
     async def _commit(self, flow: Flow) -> None:
@@ -149,6 +172,9 @@ class Flows:
         for queue, of_queue in by_queue.items():
             outcomes = await self._ties.commit(queue, [run for _, run in of_queue])
             lost = [place for (place, _), outcome in zip(of_queue, outcomes, strict=True) if outcome != "visible"]
+            if lost:
+                # One may have ended already, and not be kept: then its news comes first.
+                await self._ties.post_all(queue, whose="all")
             await self._tell([Message(flow.id, f"s{place}", "0", "deleted", "", b"", "0") for place in lost])
 
     async def _open_gate(self, flow: Flow) -> None:
@@ -159,17 +185,26 @@ class Flows:
         for queue, messages in by_queue.items():
             await self._ties.deliver(queue, messages)
 
-    async def _redrive(self, flow: Flow, places: Iterable[int]) -> None:
-        by_queue: dict[str, list[JobRef]] = defaultdict(list)
-        for place in places:
-            step = flow.steps[place]
-            if step.items is None:
-                by_queue[step.queue].append(JobRef(step.queue, step.id, step.run))
+    async def _redrive(self, flow: Flow, parts: Iterable[str]) -> None:
+        by_queue: dict[str, list[tuple[JobRef, str, Stand]]] = defaultdict(list)
+        for part in parts:
+            place, _, item = part[1:].partition(".")
+            step = flow.steps[int(place)]
+            if item:
+                ref, stand = JobRef(step.queue, f"{step.id}.{item}"), flow.items[int(place)][int(item)]
             else:
-                bad = [item for item, stand in flow.items.get(place, {}).items() if stand.outcome == "failed"]
-                by_queue[step.queue] += [JobRef(step.queue, f"{step.id}.{item}") for item in bad]
-        for queue, refs in by_queue.items():
-            await self._store.redrive(queue, refs)
+                ref, stand = JobRef(step.queue, step.id, step.run), flow.stand(int(place))
+            by_queue[step.queue].append((ref, part, stand))
+        for queue, of_queue in by_queue.items():
+            outcomes = await self._store.redrive(queue, [ref for ref, _, _ in of_queue])
+            # A dead letter that somebody deleted brings no news of that.
+            await self._tell(
+                [
+                    Message(flow.id, part, str(stand.number + 1), "deleted", "", b"", str(stand.attempts))
+                    for (_, part, stand), outcome in zip(of_queue, outcomes, strict=True)
+                    if outcome == "missing"
+                ]
+            )
             await self._ties.post_all(queue, whose="all")
 
     async def _expand(self, flow: Flow, place: int) -> int:
@@ -180,10 +215,20 @@ class Flows:
             items = msgspec.json.decode(flow.results.get(str(step.items), b"null"), type=list[msgspec.Raw])
         except msgspec.DecodeError:
             return -1
+        if len(items) > MAX_ITEMS:
+            return -1
+        await self._store.register_queues([step.queue])
+        known_ends = flow.items.get(place, {})
         for start in range(0, len(items), SLICE):
             wanted = {
-                item: Tied(NewJob(f"{step.id}.{item}", step.priority, "", "", _item_body(step.body, items[item])), ())
+                item: Tied(
+                    NewJob(
+                        f"{step.id}.{item}", step.priority, step.due, step.expiry, _item_body(step.body, items[item])
+                    ),
+                    (),
+                )
                 for item in range(start, min(start + SLICE, len(items)))
+                if not known_ends.get(item, OPEN).has_ended
             }
             prepared, held = await self._ties.prepare(step.queue, wanted, kind="step")
             # One that is there already was made by somebody who did not live to say so.
@@ -196,7 +241,8 @@ class Flows:
 
     async def _announce(self, flow: Flow, place: int, outcome: str) -> None:
         """A step that runs over a list has no job of its own: the workflow speaks for it."""
-        number = str(flow.stand(place).number + 2 if flow.stand(place).number < 0 else flow.stand(place).number + 1)
+        # A later decision has a higher number, whoever made it.
+        number = str(int(flow.version) + 1)
         result = b""
         if outcome == "completed":
             parts = [flow.results.get(f"{place}.{item}", b"null") or b"null" for item in range(flow.lengths[place])]
@@ -241,11 +287,25 @@ class Flows:
             for source, token in undo.takes:
                 body = body.replace(f'"{token}"'.encode(), flow.results.get(str(source), b"null") or b"null")
             parents = [Parent(made[other], if_gone="satisfied") for other in before]
-            job = NewJob(f"{flow.id}.undo.{place}", undo.priority, "", "", body, "!")
-            (one,) = await self._ties.enqueue_once(undo.queue, [Tied(job, parents)])
+            job = NewJob(undo_id(flow.id, place), undo.priority, "", "", body, "!")
+            one = await self._ties.enqueue_once(undo.queue, Tied(job, parents))
             made[place] = JobRef(undo.queue, one.id, one.run)
             await self._ties.register([_edge(flow.id, f"u{place}", undo.queue, one.id, one.run)])
-            await self._store.register_queues([undo.queue])
+        await self._store.register_queues(sorted({step.undo.queue for step in flow.steps if step.undo is not None}))
+
+    async def _let_go(self, flow: Flow) -> None:
+        by_queue: dict[str, list[str]] = defaultdict(list)
+        for place, step in enumerate(flow.steps):
+            if step.items is None:
+                by_queue[step.queue] += (step.id, step.run)
+            for item in flow.items.get(place, {}):
+                by_queue[step.queue] += (f"{step.id}.{item}", "")
+            if place in flow.undos and step.undo is not None:
+                by_queue[step.undo.queue] += (undo_id(flow.id, place), "")
+        for queue, words in by_queue.items():
+            keys = self._store.script_keys("let_go", queue)
+            for start in range(0, len(words), 2 * SLICE):
+                await self._gateway.run("let_go", keys, words[start : start + 2 * SLICE])
 
     async def _tell(self, messages: Sequence[Message]) -> None:
         if messages:
@@ -258,6 +318,11 @@ class Flows:
 def gate_name(flow_id: str) -> str:
     """What the first steps of a workflow call the place that they wait for."""
     return f"{FLOWS}:{flow_id}"
+
+
+def undo_id(flow_id: str, step: int) -> str:
+    """The id of the job that compensates a step."""
+    return f"{flow_id}.undo.{step}"
 
 
 def list_name(flow_id: str, step: int) -> str:
@@ -309,9 +374,14 @@ def _flow(flow_id: str, found: Mapping[str, bytes]) -> Flow:
         ended_at=int(text["ended_at"]) if "ended_at" in text else None, cause=text.get("cause", ""),
         steps=_steps.decode(found.get("graph", b"[]")), stands=stands, undos=undos, items=items, lengths=lengths,
         results=results, is_committed=text.get("committed") == "1", is_open=text.get("gate", "open") == "open",
-        cancel=text.get("cancel", ""), is_resuming=found.get("resuming") == b"1",
-        is_compensating=text.get("compensating") == "1",
+        cancel=text.get("cancel", ""), resuming=_numbers(found.get("resuming", b"").decode()),
+        is_compensating=text.get("compensating") == "1", is_busy=text.get("busy") == "1",
     )  # fmt: skip
+
+
+def _numbers(text: str) -> dict[str, int]:
+    pairs = (word.split(":") for word in text.split())
+    return {part: int(number) for part, number in pairs}
 
 
 def _stand(value: bytes) -> Stand:

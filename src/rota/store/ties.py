@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from rota.core.after import Parent
 from rota.core.job import encode_run, make_suffix
 from rota.errors import JobNotFound, StoreUnavailable
-from rota.store.gateway import Argument
+from rota.store.gateway import Argument, Call
 from rota.store.scripts import script
 from rota.store.store import Made, NewJob, Store
 
@@ -102,20 +102,19 @@ class Ties:
             )
         return [made[place] for place in range(len(wanted))]
 
-    async def enqueue_once(self, queue: str, wanted: Sequence[Tied]) -> list[Made]:
-        """The same for jobs whose ids are used once: one that was made before is left as it is, also when it ended."""
-        made: list[Made] = []
-        for tied in wanted:
-            if tied.parents:
-                prepared, held = await self.prepare(queue, {0: tied}, kind="step")
-                if not held:
-                    (one,) = prepared
-                    await self.register([Edge(queue, one.run, parent) for parent in one.parents])
-                    if await self.commit(queue, [one.run]) == ["visible"]:
-                        made.append(Made(one.id, one.run))
-                        continue
-            made += await self._store.enqueue(queue, [tied.job])
-        return made
+    async def enqueue_once(self, queue: str, tied: Tied) -> Made:
+        """One whose id is used once, for a workflow: if it was made before it is left as it is, also when it ended."""
+        for _ in range(TRIES):
+            prepared, held = await self.prepare(queue, {0: tied}, kind="step")
+            if not held:
+                (one,) = prepared
+                await self.register([Edge(queue, one.run, parent) for parent in one.parents])
+                if await self.commit(queue, [one.run]) == ["visible"]:
+                    return Made(one.id, one.run)
+            run = await self._gateway.command("HGET", self._store.keys.queue(queue, "ids"), tied.job.id)
+            if run is not None:
+                return Made(tied.job.id, run.decode())
+        raise StoreUnavailable(f"job {queue}:{tied.job.id} could not be tied to its parents: too slow, try again")
 
     async def post(self, queue: str, *, whose: str = "free") -> set[str]:
         """Delivers news of a queue's runs; the queues of those who were told.
@@ -135,10 +134,8 @@ class Ties:
                         )
                     )
             await asyncio.gather(*(self.pass_on(heir_queue, of) for heir_queue, of in messages.items()))
-            for news in taken:
-                await self._gateway.run(
-                    "settle", self._store.script_keys("settle", queue), [news.run, news.number, *news.heirs]
-                )
+            keys = self._store.script_keys("settle", queue)
+            await self._gateway.run_many([Call("settle", keys, [news.run, news.number, *news.heirs]) for news in taken])
             told.update(messages)
         return told
 
@@ -209,9 +206,11 @@ class Ties:
                 part = of_queue[start : start + SLICE]
                 answer = await self._gateway.run("register", keys, _edge_words(part))
                 for edge, stands in zip(part, answer, strict=True):
-                    if stands == b"missing" and edge.parent.if_gone == "refused":
-                        raise JobNotFound(edge.parent.name)
-                    found = b"completed 0  " if stands == b"missing" else stands
+                    found = stands
+                    if stands == b"missing":
+                        if edge.parent.if_gone == "refused" and edge.queue != FLOWS:
+                            raise JobNotFound(edge.parent.name)
+                        found = b"deleted 0  " if edge.queue == FLOWS else b"completed 0  "
                     state, number, rule, result = found.split(b" ", 3)
                     if state != b"waiting":
                         words = (number.decode(), state.decode(), rule.decode(), result, "1")
@@ -255,9 +254,9 @@ class Ties:
     async def deliver(self, queue: str, messages: Sequence[Message]) -> None:
         """Tells dependents of one queue."""
         keys = self._store.script_keys("deliver", queue)
-        for start in range(0, len(messages), MOVED):
+        for part in _slices(messages, _weight_of_message):
             words: list[Argument] = [queue, self._store.keys.inbox_prefix]
-            for message in messages[start : start + MOVED]:
+            for message in part:
                 words += message[:6]
             await self._gateway.run("deliver", keys, words)
 
@@ -267,10 +266,10 @@ class Ties:
             await self.deliver(queue, messages)
             return
         keys = [self._store.keys.shared(key) for key in script("advance").keys]
-        for start in range(0, len(messages), SLICE):
+        for part in _slices(messages, _weight_of_message):
             words: list[Argument] = [self._store.keys.inbox_prefix]
-            for flow, part, number, outcome, _rule, result, attempts in messages[start : start + SLICE]:
-                words += (flow, part, number, outcome, attempts, result)
+            for flow, name, number, outcome, _rule, result, attempts in part:
+                words += (flow, name, number, outcome, attempts, result)
             await self._gateway.run("advance", keys, words)
 
     async def _take(self, queue: str, whose: str) -> list[_News]:
@@ -302,6 +301,11 @@ def _edge_words(edges: Sequence[Edge]) -> list[Argument]:
         wants = "=" if edge.parent.token else ""
         words += (edge.parent.ref.id, edge.parent.ref.run or "", f"{edge.queue} {edge.run} {edge.name}{wants}")
     return words
+
+
+def _weight_of_message(message: Message) -> int:
+    """A large result weighs as much as many messages."""
+    return 1 + len(message.result) // 5_000
 
 
 def _slices(items: Sequence[T], weight_of: Callable[[T], int]) -> Iterator[list[T]]:

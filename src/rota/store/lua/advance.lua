@@ -22,7 +22,7 @@ for at = 2, #ARGV, 6 do
   local key = flow .. ":" .. id
   local state, before = unpack(redis.call("HMGET", key, "state", part))
   local latest, was = string.match(before or "-1 waiting", "^(%-?%d+) (%a+)")
-  if state and tonumber(number) > tonumber(latest) then
+  if state and not HAS_ENDED[state] and tonumber(number) > tonumber(latest) then
     redis.call("HSET", key, part, number .. " " .. outcome .. " " .. attempts)
     if result ~= "" then redis.call("HSET", key, "r" .. string.sub(part, 2), result) end
     local kind, place = string.match(part, "^(%a)(%d+)")

@@ -14,6 +14,7 @@
 -- KEYS unborn    zset    run -> since, ms
 -- KEYS plans     hash    run -> priority, due and expiry
 -- KEYS dooms     prefix  of one hash per run, `dooms:<run>`
+-- KEYS steps     set     runs that belong to a workflow: their ids are used once
 -- ARGV[1] queue
 -- ARGV[2] inbox     prefix of the channels
 -- ARGV[3…] runs
@@ -39,7 +40,8 @@ local function commit_one(run)
   if not redis.call("ZSCORE", unborn, run) then return "visible" end
   local head, options = split_record(record)
   local id = string.match(head, "^=(%S+) ")
-  if id and unfinished(id) then
+  local is_taken = id and redis.call("HEXISTS", ids, id) == 1 and redis.call("SISMEMBER", steps, run) == 1
+  if is_taken or (id and unfinished(id)) then
     drop(run)
     return "in_use"
   end

@@ -4,8 +4,8 @@
 -- the schedule is waiting for does anything, so that of any number of workers one fires it, and a call sent again
 -- nothing. A tick that is not due by the server's clock is refused.
 --
--- KEYS ids        hash  chosen id -> newest run
--- KEYS ticks      zset  schedule -> its next tick, ms
+-- KEYS ids    hash  chosen id -> newest run
+-- KEYS ticks  zset  schedule -> its next tick, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] name

@@ -3,7 +3,7 @@
 -- Stops a schedule's ticks, or lets them go on from now: what would have come meanwhile was not wanted, and is not
 -- missed. Harmless when sent again.
 --
--- KEYS ticks      zset  schedule -> its next tick, ms
+-- KEYS ticks  zset  schedule -> its next tick, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] name

@@ -3,7 +3,7 @@
 -- Makes a schedule, or changes one that has no higher version. While its rule stays the same, it goes on waiting for the
 -- tick that it was waiting for; what is paused stays so. Sent again, it finds all as it should be.
 --
--- KEYS ticks      zset  schedule -> its next tick, ms
+-- KEYS ticks  zset  schedule -> its next tick, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] name

@@ -1,7 +1,7 @@
 -- take_flows: no change of state
 --
 -- Workflows that somebody must see to, taken for a while: whoever took one and died is not waited for longer than that.
--- Harmless when sent again.
+-- Those that are no longer kept are forgotten. Harmless when sent again.
 --
 -- flags: allow-oom
 -- KEYS flow_due  zset    workflow that somebody must see to -> when

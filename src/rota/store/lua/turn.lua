@@ -23,6 +23,7 @@ local key, now = flow .. ":" .. id, now_ms()
 local known, current = unpack(redis.call("HMGET", key, "version", "state"))
 if not current then return "missing" end
 if (known or "0") ~= version then return "stale" end
+if HAS_ENDED[current] then return current end
 if #ARGV > 5 then redis.call("HSET", key, unpack(ARGV, 6)) end
 redis.call("HINCRBY", key, "version", 1)
 if next_ms == "" then
@@ -30,5 +31,5 @@ if next_ms == "" then
 else
   redis.call("ZADD", flow_due, text_of(now + next_ms), id)
 end
-if state ~= "" and state ~= current then current = flow_state(id, state, now) end
+if state ~= "" then current = flow_state(id, state, now) end
 return current

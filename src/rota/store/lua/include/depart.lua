@@ -37,9 +37,9 @@ local function bequeath(told, outcome, now)
   if has_news then wake(1) end
 end
 
-local function depart(gone, outcome, now)
+local function depart(gone, outcome, now, rule)
   if #gone == 0 then return 0 end
-  bequeath(gone, outcome, now)
+  bequeath(gone, outcome, now, rule)
   local freed = 0
   if redis.call("EXISTS", locked) > 0 then
     for i, lock in ipairs(redis.call("HMGET", locked, unpack(gone))) do

@@ -366,7 +366,7 @@ class Draft(Workflow):
         except StoreError as error:
             # It is committed, and any worker carries on with it.
             logger.debug("workflow %s was not driven by whoever committed it: %s", self.id, error)
-        await link.make_durable(durability)
+        await link.make_durable(durability, {call.queue for call in self._calls})
         return self
 
     async def __aenter__(self) -> Self:

@@ -30,7 +30,7 @@ from rota.store import scripts
 from rota.store.keys import Keys
 from rota.store.store import Cancelled as GivenUp
 from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed, Store
-from rota.store.ties import HOLD_MS, SLICE, Tied, Ties
+from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
 from tests.leaks import delete_keys
 from tests.properties.test_store_state_machine import EPOCH_MS, FROZEN, IS_LONG, Repeating
 from tests.properties.ties_model import LEASE_MS, Asked, Key, Model, Run
@@ -154,12 +154,12 @@ class TiesMachine(RuleBasedStateMachine):
         ref = self._some_run(data, lambda run: run.is_unfinished)
         named = checked_parents([ref])
         asked = replace(self._asked(wish), keeps_nothing=False, after=tuple(map(str, named)))
-        prepared, held = self._do(self.ties._prepare(queue, {0: Tied(self._job(asked), named)}))
+        prepared, held = self._do(self.ties.prepare(queue, {0: Tied(self._job(asked), named)}))
         outcome, _ = self.model.enqueue(queue, replace(asked, flags="-"))
         assert bool(held) == (outcome != "untied")
         parent = self.model.stands(*_key(ref), ref.id)
         if is_tied and prepared and parent is not None:
-            self._do(self.ties._register(queue, prepared))
+            self._do(self.ties.register([Edge(queue, one.run, parent) for one in prepared for parent in one.parents]))
             self.model.register(parent, (queue, prepared[0].run), str(ref))
 
     @rule(queue=queues)

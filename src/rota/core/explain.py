@@ -10,11 +10,11 @@ def explain(
     record: JobRecord, now: int, *, is_paused: bool = False, has_workers: bool = True, handled_by: str = ""
 ) -> str:
     """One sentence for a person: the state, why, and what happens next."""
-    said = _explain(record, now, is_paused=is_paused, has_workers=has_workers)
+    said = _explain(record, now, is_paused=is_paused, has_workers=has_workers, handled_by=handled_by)
     return f"{said} (part of workflow {record.options.workflow})" if record.options.workflow else said
 
 
-def _explain(record: JobRecord, now: int, *, is_paused: bool, has_workers: bool) -> str:
+def _explain(record: JobRecord, now: int, *, is_paused: bool, has_workers: bool, handled_by: str) -> str:
     match record.state:
         case JobState.SCHEDULED:
             wait = span((record.due_at or now) - now)

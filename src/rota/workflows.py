@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
+from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 import msgspec
@@ -425,7 +425,7 @@ class Draft(Workflow):
 
     def _type_of(self, place: int) -> Any:
         returns = self._calls[place].task.signature.returns
-        return returns if self._items[place] is None else list[returns]
+        return returns if self._items[place] is None else GenericAlias(list, (returns,))
 
     def _fields(self) -> dict[str, str]:
         on_failure = self._on_failure or ("undo" if self._undos else "hold")
@@ -535,7 +535,7 @@ class Workflows:
         """A handle. Asks nothing yet."""
         return Workflow(self._rota, checked_id(workflow_id))
 
-    async def list(self, *, limit: int = 100) -> list[Flow]:
+    async def list(self, *, limit: int = 100) -> Sequence[Flow]:
         """The latest workflows, the newest first."""
         flows = await self._rota.checked_flows()
         found = [await flows.read(flow_id) for flow_id in await flows.recent(limit)]
@@ -551,7 +551,7 @@ class Workflows:
         # One that is no longer kept ended long ago.
         return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
 
-    def list_sync(self, *, limit: int = 100) -> list[Flow]:
+    def list_sync(self, *, limit: int = 100) -> Sequence[Flow]:
         """`list`, for code that is not async."""
         return self._rota.wait_for(self.list(limit=limit))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -64,10 +63,10 @@ def to_parent(job: Any) -> Parent:
 
 def checked_parents(after: Any) -> tuple[Parent, ...]:
     """Each once; one that is named twice must succeed if either says so."""
-    if isinstance(after, str) or not isinstance(after, Iterable):
+    if isinstance(after, str) or not hasattr(after, "__iter__"):
         raise InvalidOption("after", f"takes a list of jobs, not {after!r}")
     parents: dict[str, Parent] = {}
-    for item in cast("Iterable[Any]", after):
+    for item in after:
         parent = to_parent(item)
         earlier = parents.get(parent.name)
         if earlier is None or earlier.may_fail:

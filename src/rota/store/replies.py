@@ -91,8 +91,9 @@ def _root(error: Exception) -> Exception:
     """What is behind redis-py's saying that no node of a cluster can be reached: why the last of them could not."""
     exceptions = redis().exceptions
     while isinstance(error, exceptions.RedisClusterException):
-        if isinstance(error.__context__, exceptions.NoPermissionError):
-            return error.__context__
+        context = error.__context__
+        if isinstance(context, Exception) and isinstance(context, exceptions.NoPermissionError):
+            return context
         if not isinstance(error.__cause__, Exception):
             break
         error = error.__cause__

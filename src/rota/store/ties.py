@@ -215,8 +215,8 @@ class Ties:
                     if state != b"waiting":
                         words = (number.decode(), state.decode(), rule.decode(), result, "1")
                         messages[edge.queue].append(Message(edge.run, edge.name, *words))
-        for queue, of_queue in messages.items():
-            await self.pass_on(queue, of_queue)
+        for queue, told in messages.items():
+            await self.pass_on(queue, told)
 
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""

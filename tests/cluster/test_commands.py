@@ -39,7 +39,7 @@ async def test_the_doctor_sees_what_is_wrong_with_any_node(cluster: Cluster, nam
 def test_jobs_are_enqueued_shown_run_and_listed(cli: Cli) -> None:
     for queue in QUEUES:
         job = cli.json("enqueue", "add", "1", "2", "--app", "tasks:rota", "--queue", queue)["id"]
-        assert cli.json("job", "show", job)["state"] == "PENDING"
+        assert cli.json("job", "show", job)["state"] == "pending"
     assert {entry["name"] for entry in cli.json("queue", "list")} >= set(QUEUES)
     cli.run("worker", "tasks:rota", "--queues", ",".join(QUEUES), "--burst")
 

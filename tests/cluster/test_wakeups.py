@@ -1,4 +1,4 @@
-"""In a cluster PUBLISH counts one node's listeners: still no more workers are woken than there is work for."""
+"""In a cluster PUBLISH counts the listeners of one node: still no more workers are woken than there is work for."""
 
 from __future__ import annotations
 

@@ -7,15 +7,52 @@ gateway, as every call may be.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rota.store.connections import redis
+from rota.store.library import redis
 
 #: Commands without a key. They go to the node of the keys that belong to no queue, whose clock the registry goes by.
 KEYLESS: Final = frozenset({"PING", "ECHO", "TIME", "INFO", "CONFIG", "PUBLISH"})
 _HOME: Final = "{~}"
+#: To one node, by one client: a call for each lane of the gateway, and a read for each stream that is followed.
+NODE_CONNECTIONS: Final = 10_000
+
+
+def new_client(hosts: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> Any:
+    """A client of the cluster that these nodes belong to. Opens nothing yet."""
+    library = redis().asyncio
+
+    class Client(library.RedisCluster):
+        async def aclose(self) -> None:
+            # redis-py calls this when a slot is not served, to learn anew who serves what. The connections need not be
+            # closed for that: others wait for answers on them. `close` closes them.
+            self._initialize = True
+
+    nodes = [library.cluster.ClusterNode(host, port) for host, port in hosts]
+    # A slot that has moved is remembered by itself, without learning all anew.
+    return Client(startup_nodes=nodes, reinitialize_steps=0, max_connections=NODE_CONNECTIONS, **options)
+
+
+async def close(client: Any) -> None:
+    """Closes all connections; redis-py's own `aclose` would not, where it has yet to learn anew who serves what."""
+    client._initialize = True
+    with contextlib.suppress(redis().exceptions.RedisError, OSError):
+        await client.nodes_manager.aclose()
+        await client.nodes_manager.aclose("startup_nodes")
+
+
+def mended(error: Exception) -> Exception:
+    """What went wrong, in redis-py's own terms.
+
+    It closes the connections to a node that one call could not reach, also under the hands of other calls, and those
+    then end in whatever error a closed connection happens to cause.
+    """
+    if isinstance(error, RuntimeError | AttributeError | AssertionError):
+        return redis().exceptions.ConnectionError(f"the connection was closed ({error})")
+    return error
 
 
 async def execute(client: Any, words: Sequence[Any]) -> Any:

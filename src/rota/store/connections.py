@@ -5,28 +5,20 @@ redis-py's own retries are off: it would send a call eleven times and wait a min
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from rota.store import cluster
 from rota.store.address import Address
+from rota.store.library import redis
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
 
 #: A script takes at most 5 ms: silence for this long is a dead connection, or a server that stands still.
 SOCKET_TIMEOUT_S: Final = 2.0
-#: To one node of a cluster, by one client: a call for each lane of the gateway, and a read for each stream followed.
-NODE_CONNECTIONS: Final = 10_000
-
-
-def redis() -> Any:
-    """The library, imported when first needed: that takes half a second, and only those who connect pay for it."""
-    for part in ("asyncio", "asyncio.cluster", "asyncio.sentinel", "asyncio.retry", "backoff", "exceptions"):
-        importlib.import_module(f"redis.{part}")
-    return importlib.import_module("redis")
 
 
 def connect(address: Address, embedded: EmbeddedServer | None, socket_timeout: float | None) -> Any:
@@ -42,23 +34,24 @@ def connect(address: Address, embedded: EmbeddedServer | None, socket_timeout: f
     if address.kind == "sentinel":
         sentinel = library.asyncio.sentinel.Sentinel(address.hosts, socket_timeout=SOCKET_TIMEOUT_S, protocol=2)
         return sentinel.master_for(address.service, db=address.database, **options)
-    nodes = [library.asyncio.cluster.ClusterNode(host, port) for host, port in address.hosts]
-    # A slot that has moved is remembered by itself: learning all anew would cut off whoever is waiting for an answer.
-    return library.asyncio.RedisCluster(
-        startup_nodes=nodes, reinitialize_steps=0, max_connections=NODE_CONNECTIONS, **options
-    )
+    return cluster.new_client(address.hosts, options)
+
+
+async def close(client: Any) -> None:
+    """Closes all connections of a client."""
+    await (cluster.close(client) if hasattr(client, "nodes_manager") else client.aclose())
 
 
 async def connect_for_pushes(address: Address, embedded: EmbeddedServer | None) -> Any:
     """A client that can subscribe. What is published on one node of a cluster is heard on all, so any node will do."""
     if address.kind != "cluster":
         return connect(address, embedded, None)
-    cluster = connect(address, embedded, SOCKET_TIMEOUT_S)
+    finder = connect(address, embedded, SOCKET_TIMEOUT_S)
     try:
-        await cluster.initialize()
-        node = cluster.get_random_node()
+        await finder.initialize()
+        node = finder.get_random_node()
     finally:
-        await cluster.aclose()
+        await close(finder)
     return redis().asyncio.Redis(
         host=node.host, port=node.port, ssl=address.is_tls, **_options(None), **_login(address)
     )

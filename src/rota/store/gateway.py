@@ -15,8 +15,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from rota.errors import StoreUnavailable
-from rota.store.cluster import execute, execute_all, execute_everywhere, wait_for_replicas
-from rota.store.connections import SOCKET_TIMEOUT_S, connect, connect_for_pushes, redis
+from rota.store import cluster
+from rota.store.connections import SOCKET_TIMEOUT_S, close, connect, connect_for_pushes
+from rota.store.library import redis
 from rota.store.replies import is_passing, translate
 from rota.store.scripts import script
 
@@ -103,7 +104,7 @@ class Gateway:
         """The same on every primary of a cluster; elsewhere there is one answer."""
         if not self._is_cluster:
             return [await self.command(*words)]
-        return await self._persist(lambda client: execute_everywhere(client, words))
+        return await self._persist(lambda client: cluster.execute_everywhere(client, words))
 
     async def commands(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Runs plain commands in one round trip, each harmless when sent twice."""
@@ -130,7 +131,7 @@ class Gateway:
         # WAIT speaks of its own connection's writes: a write of one's own brings the offset of all earlier ones along.
         async def attempt(client: Any) -> int:
             if self._is_cluster:
-                return await wait_for_replicas(client, writes, replicas, timeout_ms)
+                return await cluster.wait_for_replicas(client, writes, replicas, timeout_ms)
             pipeline = client.pipeline(transaction=False)
             pipeline.execute_command("PUBLISH", "rota:wait", "")
             pipeline.execute_command("WAIT", replicas, timeout_ms)
@@ -215,7 +216,7 @@ class Gateway:
         clients, self._client, self._reader = (self._client, self._reader), None, None
         for client in clients:
             if client is not None:
-                await client.aclose()
+                await close(client)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -223,12 +224,12 @@ class Gateway:
         return script(name, self._clock, is_cluster=self._is_cluster).digest
 
     async def _execute(self, client: Any, words: Sequence[Argument]) -> Any:
-        return await (execute(client, words) if self._is_cluster else client.execute_command(*words))
+        return await (cluster.execute(client, words) if self._is_cluster else client.execute_command(*words))
 
     async def _execute_all(self, client: Any, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """In one round trip. Raised by redis-py, an error would begin with the command and not with its code."""
         if self._is_cluster:
-            return await execute_all(client, commands)
+            return await cluster.execute_all(client, commands)
         pipeline = client.pipeline(transaction=False)
         for words in commands:
             pipeline.execute_command(*words)
@@ -277,6 +278,7 @@ class Gateway:
             except Exception as error:
                 if _cancels() > cancels:
                     raise asyncio.CancelledError from error
+                error = cluster.mended(error) if self._is_cluster else error
                 if not is_passing(error) or loop.time() + pause > give_up_at:
                     raise translate(error, self.address) from error
                 logger.debug("trying again: %s", error)

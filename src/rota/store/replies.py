@@ -6,7 +6,7 @@ from typing import Final
 
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.address import Address
-from rota.store.connections import redis
+from rota.store.library import redis
 
 #: Beginnings of replies that mean: not now, but soon.
 _PASSING: Final = (

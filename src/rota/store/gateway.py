@@ -65,6 +65,8 @@ class Gateway:
         self._clock = clock
         self._client: Any = None
         self._reader: Any = None
+        #: Scripts that the server has had from us. After a restart it has none, and says so.
+        self._loaded: set[str] = set()
         #: Stream and position -> a read under way, in a cluster.
         self._reads: dict[tuple[str, str], asyncio.Task[Any]] = {}
         self._is_cluster = address.kind == "cluster"
@@ -80,16 +82,24 @@ class Gateway:
         return await self._persist(lambda client: self._evaluate(client, Call(name, keys, arguments)))
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
-        """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran."""
+        """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran.
 
-        words = [("EVALSHA", self._digest(call.script), len(call.keys), *call.keys, *call.arguments) for call in calls]
+        A server that has lost its scripts since runs those that it lacks after the others.
+        """
+        words: list[Sequence[Argument]] = [
+            ("EVALSHA", self._digest(call.script), len(call.keys), *call.keys, *call.arguments) for call in calls
+        ]
 
         async def attempt(client: Any) -> list[Any]:
-            answers = await self._execute_all(client, words)
+            new = {call.script for call in calls} - self._loaded if not self._is_cluster else set[str]()
+            loads = [("SCRIPT", "LOAD", script(name, self._clock).source) for name in sorted(new)]
+            answers = (await self._execute_all(client, [*loads, *words]))[len(loads) :]
+            self._loaded |= new
             for place, answer in enumerate(answers):
                 if isinstance(answer, Exception):
                     if not (self._is_cluster or isinstance(answer, redis().exceptions.NoScriptError)):
                         raise answer
+                    self._loaded.clear()
                     # Alone it finds its way: to a server that has yet to load it, or to the node where its slot is now.
                     answers[place] = await self._evaluate(client, calls[place])
             return answers

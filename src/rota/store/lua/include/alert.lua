@@ -1,7 +1,7 @@
 -- Runs have failed for good: for each whose task has a failure handler, a job that calls it is made in the queue of
 -- failures, in the same step. Runs of that queue itself have none. To be called once their records say so, and before
 -- `finish`, which may forget them. Says how many workers of this queue are yet to be woken.
--- keys: jobs, runs, errors, handlers
+-- keys: jobs, runs, errors, handlers, fail_meta, fail_jobs, fail_pending, fail_idle, fail_events
 -- @include note
 -- @include parts
 -- @include place

@@ -1,5 +1,6 @@
 -- When the failures of this queue want to be looked at: "fail:<ms>", and "" as long as nothing waits or runs there. So a
 -- queue whose jobs have no failure handlers costs its workers nothing.
+-- keys: fail_pending, fail_scheduled, fail_processing, fail_stopping, fail_outbox
 -- @include text_of
 
 local function failures_due(now)

@@ -42,12 +42,7 @@ local function depart(gone, outcome, now, rule)
   bequeath(gone, outcome, now, rule)
   local freed = 0
   if redis.call("EXISTS", locked) > 0 then
-    for i, lock in ipairs(redis.call("HMGET", locked, unpack(gone))) do
-      if lock then
-        redis.call("HDEL", locked, gone[i])
-        freed = freed + vacate(gone[i], lock)
-      end
-    end
+    freed = vacate_all(gone)
   end
   if redis.call("EXISTS", followers) > 0 then
     for _, run in ipairs(gone) do

@@ -10,20 +10,23 @@ local function enter(run, run_place, lock)
     redis.call("ZADD", behind, other_place, other)
     redis.call("ZADD", blocked, other_place, other)
   end
-  if lock then
+  local function is_first(other, at)
+    return tonumber(at) < tonumber(run_place) or (tonumber(at) == tonumber(run_place) and other < run)
+  end
+  if lock and redis.call("HSETNX", locks, lock, run) == 0 then
     local occupant, at = redis.call("HGET", locks, lock), nil
     if occupant == run then
       -- It was being processed and comes back: whoever waits and belongs before it goes first.
       occupant, at = unpack(redis.call("ZRANGE", behind, 0, 0, "WITHSCORES"))
-    elseif occupant then
+    else
       at = redis.call("ZSCORE", pending, occupant)
-      if not at then
+      if not at or is_first(occupant, at) then
         step_back(run, run_place)
         return "blocked"
       end
     end
     if occupant then
-      local is_before = tonumber(at) < tonumber(run_place) or (tonumber(at) == tonumber(run_place) and occupant < run)
+      local is_before = is_first(occupant, at)
       local first, first_place = occupant, at
       if is_before then
         step_back(run, run_place)
@@ -37,7 +40,6 @@ local function enter(run, run_place, lock)
       redis.call("ZADD", pending, first_place, first)
       return is_before and "blocked" or "pending"
     end
-    redis.call("HSET", locks, lock, run)
   end
   redis.call("ZADD", pending, run_place, run)
   return "pending"
@@ -59,6 +61,40 @@ local function vacate(run, lock)
   redis.call("ZREM", blocked, following)
   redis.call("ZADD", pending, at, following)
   return 1
+end
+
+-- Runs that have ended want their locks no more: `vacate` for many at once, most of them without a lock. Says how many
+-- have become pending.
+local function vacate_all(ended)
+  local wanted, owners = {}, {}
+  for i, lock in ipairs(redis.call("HMGET", locked, unpack(ended))) do
+    if lock then wanted[#wanted + 1], owners[#owners + 1] = lock, ended[i] end
+  end
+  if #wanted == 0 then return 0 end
+  redis.call("HDEL", locked, unpack(owners))
+  local occupants, unlocked, released, places = {}, {}, {}, {}
+  for i, occupant in ipairs(redis.call("HMGET", locks, unpack(wanted))) do
+    local behind = lane .. ":" .. wanted[i]
+    if occupant ~= owners[i] then
+      redis.call("ZREM", behind, owners[i])
+    else
+      local following, at = unpack(redis.call("ZPOPMIN", behind))
+      if following then
+        occupants[#occupants + 1], occupants[#occupants + 2] = wanted[i], following
+        released[#released + 1] = following
+        places[#places + 1], places[#places + 2] = at, following
+      else
+        unlocked[#unlocked + 1] = wanted[i]
+      end
+    end
+  end
+  if #unlocked > 0 then redis.call("HDEL", locks, unpack(unlocked)) end
+  if #released > 0 then
+    redis.call("HSET", locks, unpack(occupants))
+    redis.call("ZREM", blocked, unpack(released))
+    redis.call("ZADD", pending, unpack(places))
+  end
+  return #released
 end
 
 -- The lock of a run; nil for nearly all.

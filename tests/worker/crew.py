@@ -23,8 +23,8 @@ import pytest
 import redis
 
 from rota import Call, ErrorRecord, Job, JobFailed, JobState, Rota, WorkerInfo
-from tests.eventually import eventually, eventually_sync
 from tests.cluster.nodes import Cluster
+from tests.eventually import eventually, eventually_sync
 from tests.servers import Server
 
 ROOT: Final = Path(__file__).parents[2]

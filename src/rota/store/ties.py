@@ -25,6 +25,11 @@ from rota.store.store import Made, NewJob, Store
 T = TypeVar("T")
 #: Dependents, or edges, that one call may touch: what keeps a script below 5 ms.
 SLICE: Final = 200
+#: The same for dependents that are told of a failure: cancelling one costs the server as much as six edges.
+NEWS: Final = 40
+#: The same for dependents that are made visible, and for the parts of workflows.
+COMMITS: Final = 50
+FLOW_NEWS: Final = 100
 #: Nobody else delivers for this long what somebody has taken out of an outbox.
 HOLD_MS: Final = 2_000
 #: Where workflows live: the slot of all keys that belong to no queue.
@@ -219,8 +224,8 @@ class Ties:
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""
         outcomes: list[str] = []
-        for start in range(0, len(runs), SLICE):
-            outcomes += await self._store.commit(queue, runs[start : start + SLICE])
+        for start in range(0, len(runs), COMMITS):
+            outcomes += await self._store.commit(queue, runs[start : start + COMMITS])
         return outcomes
 
     async def abandon(self, queue: str, runs: Sequence[str], edges: Sequence[Edge]) -> None:
@@ -252,9 +257,9 @@ class Ties:
     async def deliver(self, queue: str, messages: Sequence[Message]) -> None:
         """Tells dependents of one queue."""
         keys = self._store.script_keys("deliver", queue)
-        for start in range(0, len(messages), SLICE):
+        for start in range(0, len(messages), NEWS):
             words: list[Argument] = [queue, self._store.keys.inbox_prefix]
-            for message in messages[start : start + SLICE]:
+            for message in messages[start : start + NEWS]:
                 words += message[:6]
             await self._gateway.run("deliver", keys, words)
 
@@ -264,9 +269,9 @@ class Ties:
             await self.deliver(queue, messages)
             return
         keys = [self._store.keys.shared(key) for key in script("advance").keys]
-        for start in range(0, len(messages), SLICE):
+        for start in range(0, len(messages), FLOW_NEWS):
             words: list[Argument] = [self._store.keys.inbox_prefix]
-            for flow, part, number, outcome, _rule, result, attempts in messages[start : start + SLICE]:
+            for flow, part, number, outcome, _rule, result, attempts in messages[start : start + FLOW_NEWS]:
                 words += (flow, part, number, outcome, attempts, result)
             await self._gateway.run("advance", keys, words)
 

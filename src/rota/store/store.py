@@ -22,9 +22,9 @@ from rota.store.scripts import script
 LEASE_MS: Final = 4_500
 #: Runs that one call may move: what keeps a script below 5 ms.
 BATCH: Final = 500
-#: Verb -> the same, where a run costs the server more than the 10 µs of one that is just enqueued, claimed or completed:
-#: a record, a line of history and an index written for each, 40 to 120 µs. A run that completes may free a lock or have
-#: dependents. `benchmarks/scripts.py` measures it.
+#: Verb -> the same, where a run costs the server more than the 7 µs of one that is just enqueued, claimed or completed:
+#: with a record, a line of history and an index written for each, 25 to 70 µs. A run that completes may free a lock or
+#: have dependents. `benchmarks/scripts.py` measures it.
 SLICES: Final[Mapping[str, int]] = {
     "complete": 125,
     "fail": 40,

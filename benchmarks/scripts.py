@@ -480,25 +480,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", default="", help="rows whose title has this in it")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="one line for each server")
     options = parser.parse_args()
     servers = {"valkey": str(find_binary()), "redis": shutil.which("redis-server") or ""}
-    tables: dict[str, dict[str, Figure]] = {}
+    width = max(map(len, SCENES))
     for server, binary in servers.items():
-        if binary:
-            with serving(binary) as url:
-                tables[server] = asyncio.run(measure(url, options.rounds, options.only))
-    if options.json:
-        rows = {server: {title: row._asdict() for title, row in table.items()} for server, table in tables.items()}
-        print(json.dumps(rows, indent=2))
-        return
-    width = max(len(title) for table in tables.values() for title in table)
-    for server, table in tables.items():
+        if not binary:
+            continue
+        with serving(binary) as url:
+            table = asyncio.run(measure(url, options.rounds, options.only))
+        if options.json:
+            print(json.dumps({"server": server, **{title: row._asdict() for title, row in table.items()}}), flush=True)
+            continue
         print(f"{server:<{width}}  {'calls':>6}  {'least ms':>9}  {'median ms':>9}  {'worst ms':>9}")
         for title, row in table.items():
             times = "".join(f"  {ms:>9.2f}" for ms in (row.least_ms, row.median_ms, row.worst_ms))
             print(f"{title:<{width}}  {row.calls:>6.1f}{times}")
-        print()
+        print(flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ gateway, as every call may be.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -42,9 +41,11 @@ async def _learn_anew(client: Any) -> None:
 async def close(client: Any) -> None:
     """Closes all connections; redis-py's own `aclose` would not, where it has yet to learn anew who serves what."""
     client._initialize = True
-    with contextlib.suppress(redis().exceptions.RedisError, OSError):
-        await client.nodes_manager.aclose()
-        await client.nodes_manager.aclose("startup_nodes")
+    manager = client.nodes_manager
+    nodes = [*manager.nodes_cache.values(), *manager.startup_nodes.values()]
+    # What it began to close by itself is waited for.
+    closing = [task for owner in (manager, *nodes) for task in owner._background_tasks]
+    await asyncio.gather(*closing, *(node.disconnect() for node in nodes), return_exceptions=True)
 
 
 def mended(error: Exception) -> Exception:

@@ -347,8 +347,8 @@ def _info(answer: Any) -> dict[str, Any]:
 
 def _worst(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One answer for all nodes of a cluster: in each respect that of the node which is worst off."""
-    oldest = min(infos, key=lambda info: _version_of(info)[1])
-    worst: dict[str, Any] = {**oldest}
+    oldest = min(_version_of(info)[1] for info in infos)
+    worst = dict(next(info for info in infos if _version_of(info)[1] == oldest))
     for info in infos:
         worst |= {name: info[name] for name, good in _GOOD.items() if info.get(name, good) != good}
         if not int(info.get("aof_enabled", 1)):

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 import redis
 from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
 from tests.eventually import eventually_sync
@@ -56,7 +57,7 @@ class Cluster:
     def node_of(self, slot: int) -> Server:
         """Who serves a slot by now, as its neighbours see it."""
         with self.nodes[0].client() as client:
-            for first, last, (_, port, *_), *_ in client.execute_command("CLUSTER", "SLOTS"):
+            for first, last, (_, port, *_), *_ in _ask(client, "SLOTS"):
                 if first <= slot <= last:
                     return next(node for node in self.nodes if node.port == port)
         raise AssertionError(f"nobody serves slot {slot}")
@@ -64,12 +65,12 @@ class Cluster:
     def name_of(self, node: Server) -> str:
         """What the cluster calls a node."""
         with node.client() as client:
-            return client.execute_command("CLUSTER", "MYID").decode()
+            return str(_ask(client, "MYID").decode())
 
     def client(self) -> Any:
         """A plain client of the whole cluster, which finds the right node by itself."""
-        nodes = [redis.cluster.ClusterNode("127.0.0.1", node.port) for node in self.nodes]
-        return redis.RedisCluster(startup_nodes=nodes, socket_timeout=5, retry=Retry(NoBackoff(), 3))
+        nodes = [ClusterNode("127.0.0.1", node.port) for node in self.nodes]
+        return RedisCluster(startup_nodes=nodes, socket_timeout=5, retry=Retry(NoBackoff(), 3))
 
     def close(self) -> None:
         """Ends all nodes and removes their data."""
@@ -93,7 +94,7 @@ def _range(place: int) -> tuple[int, int]:
 
 def _is_well(node: Server) -> bool:
     with contextlib.suppress(redis.RedisError), node.client() as client:
-        info = client.execute_command("CLUSTER", "INFO")
+        info = _ask(client, "INFO")
         facts = info if isinstance(info, dict) else dict(line.split(":", 1) for line in info.decode().split())
         return facts["cluster_state"] == "ok" and facts["cluster_known_nodes"] == str(NODES) and _agrees(client)
     return False
@@ -101,5 +102,8 @@ def _is_well(node: Server) -> bool:
 
 def _agrees(client: redis.Redis) -> bool:
     """True when the node knows who serves each of the slots."""
-    ranges: list[Any] = client.execute_command("CLUSTER", "SLOTS")
-    return sum(last - first + 1 for first, last, *_ in ranges) == SLOTS
+    return sum(last - first + 1 for first, last, *_ in _ask(client, "SLOTS")) == SLOTS
+
+
+def _ask(client: redis.Redis, what: str) -> Any:
+    return client.execute_command("CLUSTER", what)

@@ -34,13 +34,14 @@ async def test_the_doctor_sees_what_is_wrong_with_any_node(cluster: Cluster, nam
         assert "appendfsync no" in findings["append-only file"].message
         assert "allkeys-lru" in findings["memory"].message
     assert not [finding for finding in await examine(rota) if finding.level == "fail"]
+    await rota.close()
 
 
 def test_jobs_are_enqueued_shown_run_and_listed(cli: Cli) -> None:
     for queue in QUEUES:
         job = cli.json("enqueue", "add", "1", "2", "--app", "tasks:rota", "--queue", queue)["id"]
         assert cli.json("job", "show", job)["state"] == "pending"
-    assert {entry["name"] for entry in cli.json("queue", "list")} >= set(QUEUES)
+    assert {entry["name"] for entry in cli.json("queue", "list")["queues"]} >= set(QUEUES)
     cli.run("worker", "tasks:rota", "--queues", ",".join(QUEUES), "--burst")
 
     listed = cli.json("job", "list", "--state", "completed")["jobs"]

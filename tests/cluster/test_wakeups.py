@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import redis
+from redis.client import PubSub
 from redis.crc import key_slot
 
 from rota.store.address import parse_address
@@ -30,7 +30,7 @@ class Listeners:
         self._cluster = cluster
         self._keys = keys
         self._stack = stack
-        self._inboxes: dict[str, redis.client.PubSub] = {}
+        self._inboxes: dict[str, PubSub] = {}
 
     def listen(self, name: str, node: int) -> None:
         client = self._stack.enter_context(self._cluster.nodes[node].client())
@@ -67,8 +67,8 @@ def listeners(cluster: Cluster, namespace: str) -> Iterator[Listeners]:
 
 
 @pytest.fixture
-async def store(cluster: Cluster, namespace: str):
-    """Speaks as a client; `_as` speaks as a worker."""
+async def store(cluster: Cluster, namespace: str) -> AsyncIterator[Store]:
+    """A client of the cluster whose clock the test moves."""
     gateway = Gateway(parse_address(cluster.url), clock=CLOCK)
     await gateway.command("SET", CLOCK, 0, "PX", 60_000)
     yield Store(gateway, Keys(namespace), "client")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota import WorkflowFailed
+from rota.workflows import Workflow
 from tests.cluster.conftest import QUEUES
 from tests.eventually import eventually
 from tests.worker.crew import Crew
@@ -65,7 +66,7 @@ async def test_a_step_runs_for_each_item_of_a_list_on_another_node(shared: Crew)
 
 
 async def test_no_more_than_the_limit_advance_at_once(shared: Crew) -> None:
-    flows = []
+    flows: list[Workflow] = []
     for number in range(4):
         async with shared.rota.workflow("limited", limit=2) as flow:
             first = flow.step(shared.program.wait.using(queue=QUEUES[number % 3]).call(f"limited-{number}"))
@@ -92,6 +93,6 @@ async def test_a_cancel_stops_steps_on_every_node_and_undoes(shared: Crew) -> No
     assert shared.notes("cancelled-flow") == ["one"]
 
 
-async def _is(flow: object, state: str) -> bool:
-    assert await flow.state() == state  # type: ignore[attr-defined]
+async def _is(flow: Workflow, state: str) -> bool:
+    assert await flow.state() == state
     return True

@@ -7,7 +7,6 @@ gateway, as every call may be.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,23 +24,28 @@ def new_client(hosts: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> 
     """A client of the cluster that these nodes belong to. Opens nothing yet."""
     library = redis().asyncio
 
-    class Client(library.RedisCluster):
-        async def aclose(self) -> None:
-            # redis-py calls this when a slot is not served, to learn anew who serves what. The connections need not be
-            # closed for that: others wait for answers on them. `close` closes them.
-            self._initialize = True
-
     nodes = [library.cluster.ClusterNode(host, port) for host, port in hosts]
     # A slot that has moved is remembered by itself, without learning all anew.
-    return Client(startup_nodes=nodes, reinitialize_steps=0, max_connections=NODE_CONNECTIONS, **options)
+    client_class = type("RedisCluster", (library.RedisCluster,), {"aclose": _learn_anew})
+    return client_class(startup_nodes=nodes, reinitialize_steps=0, max_connections=NODE_CONNECTIONS, **options)
+
+
+async def _learn_anew(client: Any) -> None:
+    """What redis-py closes a client for when a slot is not served: to ask again who serves what.
+
+    The connections need not be closed for that, as others wait for answers on them; `close` does it.
+    """
+    client._initialize = True
 
 
 async def close(client: Any) -> None:
     """Closes all connections; redis-py's own `aclose` would not, where it has yet to learn anew who serves what."""
     client._initialize = True
-    with contextlib.suppress(redis().exceptions.RedisError, OSError):
-        await client.nodes_manager.aclose()
-        await client.nodes_manager.aclose("startup_nodes")
+    manager = client.nodes_manager
+    nodes = [*manager.nodes_cache.values(), *manager.startup_nodes.values()]
+    # What it began to close by itself is waited for.
+    closing = [task for owner in (manager, *nodes) for task in owner._background_tasks]
+    await asyncio.gather(*closing, *(node.disconnect() for node in nodes), return_exceptions=True)
 
 
 def mended(error: Exception) -> Exception:

@@ -116,6 +116,14 @@ class Gateway:
             return [await self.command(*words)]
         return await self._persist(lambda client: cluster.execute_everywhere(client, words))
 
+    async def keys(self, pattern: str) -> list[str]:
+        """Names of all keys like that, on all nodes. Walks the whole key space: for tests."""
+
+        async def attempt(client: Any) -> list[str]:
+            return [key.decode() async for key in client.scan_iter(match=pattern, count=1_000)]
+
+        return await self._persist(attempt)
+
     async def commands(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Runs plain commands in one round trip, each harmless when sent twice."""
 

@@ -91,12 +91,11 @@ def _root(error: Exception) -> Exception:
     """What is behind redis-py's saying that no node of a cluster can be reached: why the last of them could not."""
     exceptions = redis().exceptions
     while isinstance(error, exceptions.RedisClusterException):
-        context = error.__context__
-        if isinstance(context, Exception) and isinstance(context, exceptions.NoPermissionError):
-            return context
-        if not isinstance(error.__cause__, Exception):
+        denied = isinstance(error.__context__, exceptions.NoPermissionError)
+        behind = error.__context__ if denied else error.__cause__
+        if not isinstance(behind, Exception):
             break
-        error = error.__cause__
+        error = behind
     return error
 
 

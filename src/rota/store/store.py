@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rota.core.codec import decode_counts
@@ -22,6 +22,22 @@ from rota.store.scripts import script
 LEASE_MS: Final = 4_500
 #: Runs that one call may move: what keeps a script below 5 ms.
 BATCH: Final = 500
+#: Verb -> the same, where a run costs the server more than the 7 µs of one that is just enqueued, claimed or completed:
+#: with a record, a line of history and an index written for each, 25 to 70 µs. A run that completes may free a lock or
+#: have dependents. `benchmarks/scripts.py` measures it.
+SLICES: Final[Mapping[str, int]] = {
+    "complete": 125,
+    "fail": 40,
+    "snooze": 80,
+    "return": 50,
+    "reap": 40,
+    "give_up": 40,
+    "redrive": 40,
+    "progress": 150,
+    "sweep": 250,
+}
+#: Runs that a claim reaps, expires or promotes on its way (`housekeeping.lua`): then it is asked again at once.
+CHORES: Final = 60
 BATCH_BYTES: Final = 4 * 2**20
 
 
@@ -175,13 +191,17 @@ class Store:
     async def redrive(self, queue: str, refs: Sequence[JobRef]) -> list[str]:
         """Gives dead letters another life; an outcome for each: "redriven", or why not."""
         outcomes: list[str] = []
-        for start in range(0, len(refs), BATCH):
-            pairs = [word for ref in refs[start : start + BATCH] for word in (ref.id, ref.run or "")]
+        size = SLICES["redrive"]
+        for start in range(0, len(refs), size):
+            pairs = [word for ref in refs[start : start + size] for word in (ref.id, ref.run or "")]
             outcomes += (await self._rare("redrive", queue, pairs)).decode().split(" ")
         return outcomes
 
     async def purge(self, queue: str, limit: int = BATCH, *, newest: str = "") -> int:
-        """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many."""
+        """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many.
+
+        Fewer at a time where they are tied to others; 0 when there are none left.
+        """
         return int(await self._rare("purge", queue, [min(limit, BATCH), newest]))
 
     async def pause(self, queue: str, *, wanted: str) -> None:
@@ -211,7 +231,7 @@ class Store:
             token,
             min(limit, BATCH),
             lease_ms,
-            BATCH,
+            CHORES,
         ]
         return Call("claim", self.script_keys("claim", queue), arguments)
 
@@ -222,8 +242,9 @@ class Store:
             by_verb.setdefault(_VERBS[type(report)], []).append(report)
         calls: list[tuple[Call, Sequence[Report]]] = []
         for verb, of_verb in by_verb.items():
-            for start in range(0, len(of_verb), BATCH):
-                part = of_verb[start : start + BATCH]
+            size = SLICES.get(verb, BATCH)
+            for start in range(0, len(of_verb), size):
+                part = of_verb[start : start + size]
                 words: list[Argument] = [queue, self.keys.inbox_prefix]
                 for report in part:
                     words += report
@@ -272,7 +293,7 @@ class Store:
 
     async def sweep(self, queue: str) -> bool:
         """Forgets finished runs whose time is over; True when there is more to do."""
-        return await self.gateway.run("sweep", self.script_keys("sweep", queue), [BATCH]) == b"more"
+        return await self.gateway.run("sweep", self.script_keys("sweep", queue), [SLICES["sweep"]]) == b"more"
 
     async def announce(self, info: str) -> int:
         """Says that this worker lives; the answer is the server's time in ms."""

@@ -25,8 +25,12 @@ from rota.store.store import Made, NewJob, Store
 T = TypeVar("T")
 #: Dependents, or edges, that one call may touch: what keeps a script below 5 ms.
 SLICE: Final = 200
-#: Dependents that one call may release, cancel or bring back, each of which is a good dozen commands.
-MOVED: Final = 50
+#: The same for dependents that are made visible.
+COMMITS: Final = 50
+#: What news weighs, of which a call may carry a slice: cancelling a dependent costs the server as much as five edges.
+FAILURE_WEIGHT: Final = 5
+FLOW_WEIGHT: Final = 2
+RESULT_WEIGHT_BYTES: Final = 5_000
 #: Nobody else delivers for this long what somebody has taken out of an outbox.
 HOLD_MS: Final = 2_000
 #: Where workflows live: the slot of all keys that belong to no queue.
@@ -221,8 +225,8 @@ class Ties:
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""
         outcomes: list[str] = []
-        for start in range(0, len(runs), MOVED):
-            outcomes += await self._store.commit(queue, runs[start : start + MOVED])
+        for start in range(0, len(runs), COMMITS):
+            outcomes += await self._store.commit(queue, runs[start : start + COMMITS])
         return outcomes
 
     async def abandon(self, queue: str, runs: Sequence[str], edges: Sequence[Edge]) -> None:
@@ -266,7 +270,7 @@ class Ties:
             await self.deliver(queue, messages)
             return
         keys = [self._store.keys.shared(key) for key in script("advance").keys]
-        for part in _slices(messages, _weight_of_message):
+        for part in _slices(messages, _weight_for_flows):
             words: list[Argument] = [self._store.keys.inbox_prefix]
             for flow, name, number, outcome, _rule, result, attempts in part:
                 words += (flow, name, number, outcome, attempts, result)
@@ -304,8 +308,13 @@ def _edge_words(edges: Sequence[Edge]) -> list[Argument]:
 
 
 def _weight_of_message(message: Message) -> int:
-    """A large result weighs as much as many messages."""
-    return 1 + len(message.result) // 5_000
+    """What a piece of news costs the server: a failure, or a large result, as much as many others."""
+    kind = 1 if message.outcome == "completed" else FAILURE_WEIGHT
+    return kind + len(message.result) // RESULT_WEIGHT_BYTES
+
+
+def _weight_for_flows(message: Message) -> int:
+    return FLOW_WEIGHT + len(message.result) // RESULT_WEIGHT_BYTES
 
 
 def _slices(items: Sequence[T], weight_of: Callable[[T], int]) -> Iterator[list[T]]:

@@ -20,7 +20,7 @@
 -- ARGV[5] token       random, made by the worker for this claim
 -- ARGV[6] limit       how many it has slots for
 -- ARGV[7] lease_ms
--- ARGV[8] bound       how many runs each of the other verbs may move
+-- ARGV[8] bound       how many runs the other verbs may move
 --
 -- Returns fence, ms until something falls due ("" if nothing will), words ("outbox": dependents must be told;
 -- "fail:<ms>": when the failures of the queue want to be looked at), then run, counts ("" at the first attempt) and
@@ -65,6 +65,12 @@ end
 
 local may_reap, reap_from = tick(now, lease_ms)
 local more = housekeeping(now, may_reap, bound)
+if more then
+  -- That was work enough for one call: the worker comes again at once. While some are late that must not start any
+  -- more, nothing is leased.
+  local late = redis.call("ZRANGE", expiring, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, 1)
+  limit = #late > 0 and 0 or math.min(limit, bound)
+end
 local is_paused = redis.call("HGET", meta, "is_paused")
 local popped = (limit > 0 and not is_paused) and redis.call("ZPOPMIN", pending, limit) or {}
 local reply = { "0", "", "" }

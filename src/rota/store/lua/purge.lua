@@ -11,6 +11,7 @@
 -- KEYS expiring   zset  run -> time it must have started by, ms
 -- KEYS locked     hash  run -> its lock
 -- KEYS follows    hash  follow-up -> the run before it
+-- KEYS parents    set   runs that others come after
 -- KEYS waiters    hash  run -> waiting clients
 -- KEYS steps      set   runs that belong to a workflow: a purge leaves them alone
 -- ARGV[1] queue
@@ -30,6 +31,9 @@
 -- @include withdraw
 
 limit = tonumber(limit)
+-- One that is tied to others costs ten times as much.
+local is_tied = redis.call("EXISTS", locked, follows, parents) > 0
+if is_tied then limit = math.min(limit, 50) end
 local has_steps = redis.call("EXISTS", steps) > 0
 
 -- The first runs of an index that are old enough. Newer ones may stand before them by their priority, but in the time
@@ -50,7 +54,6 @@ end
 
 local function purge()
   local gone, freed, now = {}, 0, now_ms()
-  local is_tied = redis.call("EXISTS", locked, follows) > 0
   for _, index in ipairs({ pending, scheduled, blocked }) do
     if #gone < limit then
       local slice = slice_of(index, limit - #gone)

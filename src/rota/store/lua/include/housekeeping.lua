@@ -13,10 +13,13 @@
 -- @include text_of
 -- @include withdraw
 
--- scheduled -> pending, for runs whose time has come.
+-- scheduled -> pending, for runs whose time has come. True when there may be more of them.
 local function promote(now, bound)
-  local due = redis.call("ZRANGE", scheduled, "-inf", text_of(now * 256 + 255), "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
-  if #due == 0 then return 0 end
+  local has_locks = redis.call("EXISTS", locked) > 0
+  -- Without locks all are moved together, which costs a tenth.
+  local most = has_locks and bound or 10 * bound
+  local due = redis.call("ZRANGE", scheduled, "-inf", text_of(now * 256 + 255), "BYSCORE", "LIMIT", 0, most, "WITHSCORES")
+  if #due == 0 then return false end
   local places, promoted = {}, {}
   for i = 1, #due, 2 do
     local score = tonumber(due[i + 1])
@@ -25,7 +28,7 @@ local function promote(now, bound)
     promoted[#promoted + 1] = due[i]
   end
   redis.call("ZREMRANGEBYRANK", scheduled, 0, #promoted - 1)
-  if redis.call("EXISTS", locked) > 0 then
+  if has_locks then
     for i, lock in ipairs(redis.call("HMGET", locked, unpack(promoted))) do
       enter(promoted[i], places[2 * i - 1], lock or nil)
     end
@@ -33,7 +36,7 @@ local function promote(now, bound)
     redis.call("ZADD", pending, unpack(places))
   end
   emit("promote", promoted)
-  return #promoted
+  return #promoted >= most
 end
 
 -- waiting -> cancelled, for runs that have not started by the time they had to.
@@ -80,10 +83,12 @@ local function reap(now, bound)
   return math.max(#lost, #stopped)
 end
 
--- True when one of them had more to do than its bound allowed.
+-- True when there may be more to do than the bound allowed. What one of them leaves of it is for the next.
 local function housekeeping(now, may_reap, bound)
-  local most = math.max(promote(now, bound), expire(now, bound), may_reap and reap(now, bound) or 0)
-  return most >= bound
+  local is_more = promote(now, bound)
+  local left = bound - (may_reap and reap(now, bound) or 0)
+  if left > 0 then left = left - expire(now, left) end
+  return is_more or left <= 0
 end
 
 -- Milliseconds until the next of these is due, as text; "" when there is none. Leases may be reaped from `reap_from` on.

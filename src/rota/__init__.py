@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
     from rota.core.same_id import Ignore, Reject, Update
     from rota.core.states import JobState
+    from rota.core.workflow import Flow
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
         TaskConflict,
         TaskSignal,
         UnknownTask,
+        WorkflowFailed,
+        WorkflowNotFound,
         WrongState,
     )
     from rota.events import Event
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from rota.middleware import Middleware
     from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
+    from rota.workflows import Draft, Step, Workflow
 
 __all__ = [
     "Call",
@@ -55,11 +59,13 @@ __all__ = [
     "Counts",
     "DeadLetters",
     "Depends",
+    "Draft",
     "EmbeddedUnavailable",
     "ErrorRecord",
     "Event",
     "Exponential",
     "Fixed",
+    "Flow",
     "HistoryEntry",
     "IdInUse",
     "Ignore",
@@ -92,6 +98,7 @@ __all__ = [
     "RotaError",
     "Rule",
     "Snooze",
+    "Step",
     "Steps",
     "StoreDenied",
     "StoreError",
@@ -104,6 +111,9 @@ __all__ = [
     "UnknownTask",
     "Update",
     "WorkerInfo",
+    "Workflow",
+    "WorkflowFailed",
+    "WorkflowNotFound",
     "WrongState",
     "known",
     "may_fail",
@@ -118,17 +128,19 @@ _HOMES: Final = {
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
     "rota.core.same_id": "Ignore Reject Update",
     "rota.core.states": "JobState",
+    "rota.core.workflow": "Flow",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
         "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict TaskSignal "
-        "UnknownTask WrongState"
+        "UnknownTask WorkflowFailed WorkflowNotFound WrongState"
     ),
     "rota.events": "Event",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
+    "rota.workflows": "Draft Step Workflow",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -160,6 +160,9 @@ class Workflow:
             if await flows.turn(flow, fields={"cancel": wanted}, next_ms=0) != "stale":
                 break
         await flows.drive(self.id)
+        if flow.limit:
+            # Its place may be free now, and no worker has heard of that.
+            await flows.drive_due()
 
     async def resume(self) -> None:
         """Goes on at the failed steps, without redoing finished ones; a parked compensation is tried again.
@@ -340,7 +343,7 @@ class Draft(Workflow):
         durability: set[Durability] = {call.durability or link.durability for call in self._calls}
         await link.check_durability(durability)
         if await link.flows.read(self.id) is not None:
-            raise IdInUse(f"workflow {self.id}", self.id)
+            raise IdInUse(self.id, self.id)
         await link.register({call.queue for call in self._calls})
         runs: dict[int, str] = {}
         edges: list[Edge] = []
@@ -353,7 +356,7 @@ class Draft(Workflow):
             is_sent = True
             if await link.flows.open(self.id, steps, self._fields(), nonce=self._nonce) == "in_use":
                 is_sent = False
-                raise IdInUse(f"workflow {self.id}", self.id)
+                raise IdInUse(self.id, self.id)
         except BaseException as error:
             # If no answer came, it may have been committed: then any worker carries on, else it is swept.
             if not is_sent or isinstance(error, StoreFull):
@@ -473,7 +476,7 @@ class Draft(Workflow):
                 prepared, held = await link.ties.prepare(queue, wanted, kind="step", patience_ms=PATIENCE_MS)
                 runs |= {one.place: one.run for one in prepared}
                 if held:
-                    raise IdInUse(f"{queue}:{self._step_id(held[0])}", self.id)
+                    raise IdInUse(self.id, self.id)
 
     def _edges(self, steps: Sequence[StepPlan]) -> list[Edge]:
         """Which steps come after which, and the workflow after all of them, now that their runs are known."""

@@ -20,7 +20,7 @@
 -- @include text_of
 -- @include wake
 
-local now, freed, told = now_ms(), 0, 0
+local now, freed, told, results = now_ms(), 0, 0, {}
 for at = 3, #ARGV, 6 do
   local run, name, number, outcome, rule, result = unpack(ARGV, at, at + 5)
   local flag, latest, token = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)=?(.*)$")
@@ -28,7 +28,10 @@ for at = 3, #ARGV, 6 do
     told = told + 1
     if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
       redis.call("HDEL", needs .. ":" .. run, name)
-      if token ~= "" then fill(run, token, outcome == "completed" and result ~= "" and result or "null") end
+      if token ~= "" then
+        results[run] = results[run] or {}
+        results[run]['"' .. token .. '"'] = outcome == "completed" and result ~= "" and result or "null"
+      end
       -- That it was redriven may have been told to others first, or to nobody.
       if redis.call("SREM", dooms .. ":" .. run, name) > 0 then revive(run, now) end
       freed = freed + untie(run, now)
@@ -44,5 +47,6 @@ for at = 3, #ARGV, 6 do
     end
   end
 end
+for run, of_run in pairs(results) do fill(run, of_run) end
 wake(math.min(freed, 8))
 return text_of(told)

@@ -57,7 +57,7 @@ SIBLINGS: Final = {
             "portal",
         ),
         2,
-    ),  # fmt: skip
+    ),
     ("store", "embedded"),  # no URL given: the store asks for a server
     ("embedded", "embedded_guard"),
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
     from rota.core.same_id import Ignore, Reject, Update
     from rota.core.states import JobState
-    from rota.core.workflow import Flow
+    from rota.core.workflow import Flow, WorkflowInfo
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -113,6 +113,7 @@ __all__ = [
     "WorkerInfo",
     "Workflow",
     "WorkflowFailed",
+    "WorkflowInfo",
     "WorkflowNotFound",
     "WrongState",
     "known",
@@ -128,7 +129,7 @@ _HOMES: Final = {
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
     "rota.core.same_id": "Ignore Reject Update",
     "rota.core.states": "JobState",
-    "rota.core.workflow": "Flow",
+    "rota.core.workflow": "Flow WorkflowInfo",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "

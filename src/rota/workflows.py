@@ -10,9 +10,9 @@ import asyncio
 import logging
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Self, TypeVar, cast, get_args
 
 import msgspec
 
@@ -21,7 +21,7 @@ from rota.core.codec import decode_result, encode_body
 from rota.core.job import JobRecord, JobRef, Keep, Options, checked_id, make_suffix
 from rota.core.picture import draw, explain_flow, mermaid
 from rota.core.retry import Exponential, Retry
-from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo, beyond_repair
+from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo, WorkflowInfo, WorkflowState, beyond_repair
 from rota.core.workflow import Step as StepPlan
 from rota.errors import (
     IdInUse,
@@ -293,8 +293,8 @@ class Draft(Workflow):
 
     def map(
         self,
-        task: Task[Any, R, Any] | Prepared[Any, R],
-        items: Sequence[Any],
+        task: Task[Concatenate[Item, ...], R, Any] | Prepared[Concatenate[Item, ...], R],
+        items: Sequence[Item],
         *,
         after: Iterable[Step[Any]] = (),
         name: str | None = None,
@@ -538,11 +538,12 @@ class Workflows:
         """A handle. Asks nothing yet."""
         return Workflow(self._rota, checked_id(workflow_id))
 
-    async def list(self, *, limit: int = 100) -> list[Flow]:
-        """The latest workflows, the newest first."""
-        flows = await self._rota.checked_flows()
-        found = [await flows.read(flow_id) for flow_id in await flows.recent(limit)]
-        return [flow for flow in found if flow is not None]
+    async def list(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
+        """The latest workflows, the newest first: all that have not ended, and those of the last day."""
+        unknown = [state for state in states if state not in get_args(WorkflowState)]
+        if unknown:
+            raise InvalidOption("states", f"{unknown[0]!r} is none of {', '.join(get_args(WorkflowState))}")
+        return await (await self._rota.checked_flows()).recent(limit, states=states)
 
     async def over(self, records: Iterable[JobRecord]) -> dict[str, str]:
         """Of the workflows that these jobs are steps of, those that can no longer go on, and how each stands."""
@@ -554,9 +555,9 @@ class Workflows:
         # One that is no longer kept ended long ago.
         return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
 
-    def list_sync(self, *, limit: int = 100) -> list[Flow]:
+    def list_sync(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
         """`list`, for code that is not async."""
-        return self._rota.wait_for(self.list(limit=limit))
+        return self._rota.wait_for(self.list(states=states, limit=limit))
 
 
 def _sinks(steps: Sequence[StepPlan]) -> list[int]:

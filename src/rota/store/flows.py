@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.core.after import Parent
 from rota.core.job import JobRef
-from rota.core.workflow import MAX_ITEMS, OPEN, Decision, Flow, Stand, Step, decide, undo_order
+from rota.core.workflow import MAX_ITEMS, OPEN, Decision, Flow, Stand, Step, WorkflowInfo, decide, undo_order
 from rota.errors import StoreError
 from rota.store.gateway import Argument
 from rota.store.scripts import script
@@ -64,11 +64,23 @@ class Flows:
         found: dict[str, bytes] = {key.decode(): value for key, value in pairs}
         return _flow(flow_id, found) if found else None
 
-    async def recent(self, limit: int) -> list[str]:
-        """Ids of workflows, the latest first."""
-        return [
-            name.decode() for name in await self._gateway.command("ZRANGE", self._key("flows"), 0, limit - 1, "REV")
-        ]
+    async def recent(self, limit: int, *, states: Collection[str] = ()) -> list[WorkflowInfo]:
+        """The latest workflows, the newest first; of those in some states, where any are named."""
+        infos: list[WorkflowInfo] = []
+        start = 0
+        while len(infos) < limit:
+            ids = await self._gateway.command("ZRANGE", self._key("flows"), start, start + PAGE - 1, "REV")
+            if not ids:
+                break
+            start += len(ids)
+            keys = [self._key("flow", flow_id.decode()) for flow_id in ids]
+            found = await self._gateway.commands([["HMGET", key, *_SUMMARY] for key in keys])
+            infos += [
+                _info(flow_id.decode(), fields)
+                for flow_id, fields in zip(ids, found, strict=True)
+                if fields[0] is not None and (not states or (fields[1] or b"").decode() in states)
+            ]
+        return infos[:limit]
 
     async def states(self, flow_ids: Sequence[str]) -> dict[str, str]:
         """The state of each; "" of one that is not kept."""
@@ -313,6 +325,21 @@ class Flows:
 
     async def _run(self, name: str, words: Sequence[Argument]) -> Any:
         return await self._gateway.run(name, [self._key(key) for key in script(name).keys], words)
+
+
+#: Workflows that one look at the list of them reads.
+PAGE: Final = 200
+_SUMMARY: Final = ("name", "state", "done", "total", "created_at", "ended_at", "cause")
+
+
+def _info(flow_id: str, fields: Sequence[bytes | None]) -> WorkflowInfo:
+    name, state, done, total, created_at, ended_at, cause = (
+        (field or b"").decode(errors="replace") for field in fields
+    )
+    return WorkflowInfo(
+        id=flow_id, name=name, state=state, done=int(done or 0), total=int(total or 0),
+        created_at=int(created_at or 0), ended_at=int(ended_at) if ended_at else None, cause=cause,
+    )  # fmt: skip
 
 
 def gate_name(flow_id: str) -> str:

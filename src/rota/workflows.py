@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import TracebackType
+from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Self, TypeVar, cast, get_args
 
 import msgspec
@@ -427,8 +427,8 @@ class Draft(Workflow):
         return f"rota.result.{self._nonce}.{place}"
 
     def _type_of(self, place: int) -> Any:
-        returns = self._calls[place].task.signature.returns
-        return returns if self._items[place] is None else list[returns]
+        returns: Any = self._calls[place].task.signature.returns
+        return returns if self._items[place] is None else GenericAlias(list, (returns,))
 
     def _fields(self) -> dict[str, str]:
         on_failure = self._on_failure or ("undo" if self._undos else "hold")
@@ -538,6 +538,10 @@ class Workflows:
         """A handle. Asks nothing yet."""
         return Workflow(self._rota, checked_id(workflow_id))
 
+    def list_sync(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
+        """`list`, for code that is not async."""
+        return self._rota.wait_for(self.list(states=states, limit=limit))
+
     async def list(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
         """The latest workflows, the newest first: all that have not ended, and those of the last day."""
         unknown = [state for state in states if state not in get_args(WorkflowState)]
@@ -554,10 +558,6 @@ class Workflows:
         states = await flows.states(sorted(asked))
         # One that is no longer kept ended long ago.
         return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
-
-    def list_sync(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
-        """`list`, for code that is not async."""
-        return self._rota.wait_for(self.list(states=states, limit=limit))
 
 
 def _sinks(steps: Sequence[StepPlan]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -67,7 +67,8 @@ def checked_parents(after: Any) -> tuple[Parent, ...]:
     if isinstance(after, str) or not isinstance(after, Iterable):
         raise InvalidOption("after", f"takes a list of jobs, not {after!r}")
     parents: dict[str, Parent] = {}
-    for item in cast("Iterable[Any]", after):
+    items: Iterable[Any] = after  # pyright: ignore[reportUnknownVariableType]
+    for item in items:
         parent = to_parent(item)
         earlier = parents.get(parent.name)
         if earlier is None or earlier.may_fail:

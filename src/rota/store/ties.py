@@ -216,8 +216,8 @@ class Ties:
                     if state != b"waiting":
                         message = Message(edge.run, edge.name, number.decode(), state.decode(), "", result, "1")
                         messages[edge.queue].append(message)
-        for queue, of_queue in messages.items():
-            await self.pass_on(queue, of_queue)
+        for queue, news in messages.items():
+            await self.pass_on(queue, news)
 
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes prepared runs visible: "visible", "missing" (swept) or "in_use" (its id was taken) for each."""

@@ -125,7 +125,7 @@ async def test_nothing_exists_before_the_commit(crew: Crew) -> None:
 
 
 async def test_every_step_has_its_own_retry_backoff_and_timeout(crew: Crew) -> None:
-    """S1-10, S1-5."""
+    """S1-9, S1-10, S1-5: what comes after a failure never runs."""
     await crew.start()
     app = crew.program
     async with crew.rota.workflow("order") as flow:

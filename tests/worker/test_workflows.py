@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ from rota import (
 from tests.client.hands import dump
 from tests.eventually import eventually
 from tests.worker.crew import Crew, Stopwatch
+
+STEPS = 10_000 if os.environ.get("ROTA_TEST_LONG") else 1_000
 
 
 async def until(flow: Workflow, state: str, timeout: float = 15) -> None:
@@ -858,6 +861,45 @@ async def test_map_refuses_what_it_cannot_do(crew: Crew) -> None:
         mapped.undo(app.revert.call("x"))
     with pytest.raises(InvalidOption, match="alone"):
         flow.map(app.double.using(after=["default:x"]), found.result)
+
+
+# --- size --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("shape", ["fan", "chains"])
+async def test_a_workflow_of_very_many_steps_works(crew: Crew, shape: str) -> None:
+    """All at once between one step and another; and many long chains."""
+    await crew.start(concurrency=50)
+    app = crew.program
+    async with crew.rota.workflow("large") as flow:
+        if shape == "fan":
+            source = flow.step(app.echo.call(1))
+            middle = [flow.step(app.add.call(source.result, number)) for number in range(STEPS - 2)]
+            flow.step(app.echo.call([step.result for step in middle]))
+        else:
+            for _ in range(STEPS // 100):
+                step = flow.step(app.add.call(0, 1))
+                for _ in range(99):
+                    step = flow.step(app.add.call(step.result, 1))
+
+    result = await flow.result(120)
+    assert result == ([1 + number for number in range(STEPS - 2)] if shape == "fan" else (100,) * (STEPS // 100))
+
+
+async def test_many_steps_are_undone_once_each_however_many_conductors_there_are(crew: Crew) -> None:
+    await crew.start(concurrency=20)
+    await crew.start(concurrency=20)
+    app = crew.program
+    async with crew.rota.workflow("large") as flow:
+        steps = [flow.step(app.act.call(f"step-{number}")) for number in range(200)]
+        for number, step in enumerate(steps):
+            step.undo(app.revert.call(f"step-{number}", step.result))
+        flow.step(app.act.using(retry=1).call("last", needs="never"), after=steps)
+    await until(flow, "undone", 60)
+
+    undone = sorted(line for line in story(crew) if line.startswith("begin undo"))
+    assert undone == sorted(f"begin undo step-{number}" for number in range(200))
 
 
 # --- housekeeping ------------------------------------------------------------------------------------------------

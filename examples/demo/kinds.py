@@ -30,7 +30,7 @@ from examples.demo.tasks import (
     survivor,
     thumbnail,
 )
-from rota import IdInUse, Job, JobRecord, JobState
+from rota import Flow, IdInUse, Job, JobRecord, JobState
 
 #: No kind takes half as long; one that does is shown as it is then.
 PATIENCE_S: Final = 30.0
@@ -64,13 +64,13 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of job."""
+    """One kind of job, or of workflow."""
 
     name: str
     expected: str
-    play: Callable[[Show], Awaitable[JobRecord]]
+    play: Callable[[Show], Awaitable[JobRecord | Flow]]
     #: True when the record shows what was expected, beyond what the state says.
-    fits: Callable[[JobRecord], bool]
+    fits: Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,18 @@ async def play(kind: Kind, show: Show) -> Outcome:
             record = await kind.play(show)
     except TimeoutError:
         return Outcome(kind, f"has not ended within {PATIENCE_S:g} s", is_ok=False)
-    is_ok = record.state.value == kind.expected.partition(",")[0] and kind.fits(record)
-    return Outcome(kind, _describe(record), is_ok)
+    if isinstance(record, Flow):
+        state, described = record.state, _describe_workflow(record)
+    else:
+        state, described = record.state.value, _describe(record)
+    return Outcome(kind, described, state == kind.expected.partition(",")[0] and kind.fits(record))
+
+
+def _describe_workflow(flow: Flow) -> str:
+    """`undone, 2 of 3 steps, 2 undone`."""
+    undone = sum(stand.outcome == "completed" for stand in flow.undos.values())
+    parts = [flow.state, f"{flow.done} of {len(flow.steps)} steps"]
+    return ", ".join([*parts, f"{undone} undone"] if undone else parts)
 
 
 def _describe(record: JobRecord) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rota.core.same_id import Ignore, Reject, Update
     from rota.core.schedule import Cron, Every
     from rota.core.states import JobState
+    from rota.core.workflow import Flow, WorkflowInfo
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from rota.schedules import ScheduleInfo, Schedules
     from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
+    from rota.workflows import Draft, Step, Workflow
 
 __all__ = [
     "Call",
@@ -62,12 +64,14 @@ __all__ = [
     "Cron",
     "DeadLetters",
     "Depends",
+    "Draft",
     "EmbeddedUnavailable",
     "ErrorRecord",
     "Event",
     "Every",
     "Exponential",
     "Fixed",
+    "Flow",
     "HistoryEntry",
     "IdInUse",
     "Ignore",
@@ -104,6 +108,7 @@ __all__ = [
     "ScheduleOutdated",
     "Schedules",
     "Snooze",
+    "Step",
     "Steps",
     "StoreDenied",
     "StoreError",
@@ -116,7 +121,9 @@ __all__ = [
     "UnknownTask",
     "Update",
     "WorkerInfo",
+    "Workflow",
     "WorkflowFailed",
+    "WorkflowInfo",
     "WorkflowNotFound",
     "WrongState",
     "known",
@@ -133,6 +140,7 @@ _HOMES: Final = {
     "rota.core.same_id": "Ignore Reject Update",
     "rota.core.schedule": "Cron Every",
     "rota.core.states": "JobState",
+    "rota.core.workflow": "Flow WorkflowInfo",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
@@ -145,6 +153,7 @@ _HOMES: Final = {
     "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
+    "rota.workflows": "Draft Step Workflow",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

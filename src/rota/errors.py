@@ -13,7 +13,9 @@ RotaError
 ├── JobNotFound               no such job, or no longer kept
 ├── ScheduleNotFound          no such schedule
 ├── ScheduleOutdated          the schedule that is stored has a higher version; nothing was changed
-├── WrongState                the job's state does not allow it; `.state` says which it is in
+├── WrongState                the state of the job or workflow does not allow it; `.state` says which it is in
+├── WorkflowNotFound          no such workflow, or no longer kept
+├── WorkflowFailed            raised by a workflow's `result()`: `.state` says how it stands, `.cause` why
 ├── LeaseLost                 another worker owns the job now; this attempt's result was not stored
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
 ├── JobCancelled              raised by `result()`: the job was cancelled; `.reason` says why
@@ -67,8 +69,15 @@ __all__ = [
     "TaskConflict",
     "TaskSignal",
     "UnknownTask",
+    "WorkflowFailed",
+    "WorkflowNotFound",
     "WrongState",
 ]
+
+
+def _subject(name: str) -> str:
+    """How a message calls what it is about."""
+    return name if name.startswith("workflow ") else f"job {name}"
 
 
 class RotaError(Exception):
@@ -122,7 +131,7 @@ class PayloadTooLarge(InvalidJob):
         self.limit = limit
 
 
-class WorkflowNotFound(RotaError):
+class WorkflowNotFound(RotaError, LookupError):
     """There is no such workflow: it never was, or ended longer ago than it is kept."""
 
     def __init__(self, workflow_id: str) -> None:
@@ -147,7 +156,10 @@ class IdInUse(RotaError):
     def __init__(self, job_id: str, run: str, why: str = "in_use") -> None:
         unlike = {"task": ", which calls another task", "after": ", which comes after other jobs"}.get(why, "")
         super().__init__(
-            f"job {job_id} already has an unfinished run ({run}){unlike}: wait for it, cancel it, or choose another id"
+            f"{_subject(job_id)} already has an unfinished run ({run}){unlike}: "
+            "wait for it, cancel it, or choose another id"
+            if job_id != run
+            else f"there is a workflow {run} already, or steps of one that are still kept: choose another id"
         )
         self.job_id = job_id
         self.run = run
@@ -186,7 +198,7 @@ class WrongState(RotaError):
     """The job is in a state that does not allow this; `state` says which, and nothing was changed."""
 
     def __init__(self, job_id: str, state: str, verb: str, hint: str = "") -> None:
-        super().__init__(f"cannot {verb} job {job_id}: it is {state}" + (f"; {hint}" if hint else ""))
+        super().__init__(f"cannot {verb} {_subject(job_id)}: it is {state}" + (f"; {hint}" if hint else ""))
         self.job_id = job_id
         self.state = state
         self.verb = verb
@@ -223,7 +235,7 @@ class ResultTimeout(RotaError, TimeoutError):
     """The job has not ended within the time given. It goes on."""
 
     def __init__(self, job_id: str, state: str, timeout: float) -> None:
-        super().__init__(f"job {job_id} has not ended within {timeout:g} s, it is {state}; it goes on")
+        super().__init__(f"{_subject(job_id)} has not ended within {timeout:g} s, it is {state}; it goes on")
         self.job_id = job_id
         self.state = state
 

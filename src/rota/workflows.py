@@ -10,9 +10,9 @@ import asyncio
 import logging
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import GenericAlias, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Self, TypeVar, cast, get_args
 
 import msgspec
 
@@ -21,7 +21,7 @@ from rota.core.codec import decode_result, encode_body
 from rota.core.job import JobRecord, JobRef, Keep, Options, checked_id, make_suffix
 from rota.core.picture import draw, explain_flow, mermaid
 from rota.core.retry import Exponential, Retry
-from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo, beyond_repair
+from rota.core.workflow import ENDED, STUCK, Flow, StepResult, Undo, WorkflowInfo, WorkflowState, beyond_repair
 from rota.core.workflow import Step as StepPlan
 from rota.errors import (
     IdInUse,
@@ -160,6 +160,9 @@ class Workflow:
             if await flows.turn(flow, fields={"cancel": wanted}, next_ms=0) != "stale":
                 break
         await flows.drive(self.id)
+        if flow.limit:
+            # Its place may be free now, and no worker has heard of that.
+            await flows.drive_due()
 
     async def resume(self) -> None:
         """Goes on at the failed steps, without redoing finished ones; a parked compensation is tried again.
@@ -290,8 +293,8 @@ class Draft(Workflow):
 
     def map(
         self,
-        task: Task[Any, R, Any] | Prepared[Any, R],
-        items: Sequence[Any],
+        task: Task[Concatenate[Item, ...], R, Any] | Prepared[Concatenate[Item, ...], R],
+        items: Sequence[Item],
         *,
         after: Iterable[Step[Any]] = (),
         name: str | None = None,
@@ -340,7 +343,7 @@ class Draft(Workflow):
         durability: set[Durability] = {call.durability or link.durability for call in self._calls}
         await link.check_durability(durability)
         if await link.flows.read(self.id) is not None:
-            raise IdInUse(f"workflow {self.id}", self.id)
+            raise IdInUse(self.id, self.id)
         await link.register({call.queue for call in self._calls})
         runs: dict[int, str] = {}
         edges: list[Edge] = []
@@ -353,7 +356,7 @@ class Draft(Workflow):
             is_sent = True
             if await link.flows.open(self.id, steps, self._fields(), nonce=self._nonce) == "in_use":
                 is_sent = False
-                raise IdInUse(f"workflow {self.id}", self.id)
+                raise IdInUse(self.id, self.id)
         except BaseException as error:
             # If no answer came, it may have been committed: then any worker carries on, else it is swept.
             if not is_sent or isinstance(error, StoreFull):
@@ -424,7 +427,7 @@ class Draft(Workflow):
         return f"rota.result.{self._nonce}.{place}"
 
     def _type_of(self, place: int) -> Any:
-        returns = self._calls[place].task.signature.returns
+        returns: Any = self._calls[place].task.signature.returns
         return returns if self._items[place] is None else GenericAlias(list, (returns,))
 
     def _fields(self) -> dict[str, str]:
@@ -473,7 +476,7 @@ class Draft(Workflow):
                 prepared, held = await link.ties.prepare(queue, wanted, kind="step", patience_ms=PATIENCE_MS)
                 runs |= {one.place: one.run for one in prepared}
                 if held:
-                    raise IdInUse(f"{queue}:{self._step_id(held[0])}", self.id)
+                    raise IdInUse(self.id, self.id)
 
     def _edges(self, steps: Sequence[StepPlan]) -> list[Edge]:
         """Which steps come after which, and the workflow after all of them, now that their runs are known."""
@@ -535,11 +538,16 @@ class Workflows:
         """A handle. Asks nothing yet."""
         return Workflow(self._rota, checked_id(workflow_id))
 
-    async def list(self, *, limit: int = 100) -> Sequence[Flow]:
-        """The latest workflows, the newest first."""
-        flows = await self._rota.checked_flows()
-        found = [await flows.read(flow_id) for flow_id in await flows.recent(limit)]
-        return [flow for flow in found if flow is not None]
+    def list_sync(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
+        """`list`, for code that is not async."""
+        return self._rota.wait_for(self.list(states=states, limit=limit))
+
+    async def list(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
+        """The latest workflows, the newest first: all that have not ended, and those of the last day."""
+        unknown = [state for state in states if state not in get_args(WorkflowState)]
+        if unknown:
+            raise InvalidOption("states", f"{unknown[0]!r} is none of {', '.join(get_args(WorkflowState))}")
+        return await (await self._rota.checked_flows()).recent(limit, states=states)
 
     async def over(self, records: Iterable[JobRecord]) -> dict[str, str]:
         """Of the workflows that these jobs are steps of, those that can no longer go on, and how each stands."""
@@ -550,10 +558,6 @@ class Workflows:
         states = await flows.states(sorted(asked))
         # One that is no longer kept ended long ago.
         return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
-
-    def list_sync(self, *, limit: int = 100) -> Sequence[Flow]:
-        """`list`, for code that is not async."""
-        return self._rota.wait_for(self.list(limit=limit))
 
 
 def _sinks(steps: Sequence[StepPlan]) -> list[int]:

@@ -127,3 +127,14 @@ def test_fences_and_keys_keep_a_payment_from_being_made_twice(env: dict[str, str
         "payments of this job: 1",
         "an older fence is refused: True",
     ]
+
+
+def test_orders_succeed_are_undone_and_are_held_and_resumed(env: dict[str, str]) -> None:
+    with running_worker("examples.orders:rota", env=env):
+        printed = run_program("-m", "examples.orders", env=env).splitlines()
+
+    assert printed[0] == "o-1: box with a book, paid by o-1"
+    assert printed[1] == "o-2: undone because step ship (default:o-2.2) failed"
+    assert printed[2] == "o-3: failed because step ship (default:o-3.2) failed"
+    assert printed[3].startswith("workflow order o-3: failed: step ship (default:o-3.2) failed; 2 of 3 steps done")
+    assert printed[-1] == "o-3: box with a piano, paid by o-3"

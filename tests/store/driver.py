@@ -8,12 +8,14 @@ from typing import Any, Final, cast
 
 import redis
 
-from rota.core.after import checked_parents
+from rota.core.after import Parent, checked_parents
 from rota.core.codec import UndecodableRecord, decode_body, encode_body, encode_error
 from rota.core.job import ErrorRecord, JobRef, Keep, Options
 from rota.core.same_id import OnSameId, Reject
 from rota.core.states import JobState
+from rota.core.workflow import Flow, Step
 from rota.store.address import parse_address
+from rota.store.flows import Flows, flow_edge
 from rota.store.gateway import Gateway
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
 from rota.store.store import (
@@ -31,7 +33,7 @@ from rota.store.store import (
     Snoozed,
     Store,
 )
-from rota.store.ties import Tied, Ties
+from rota.store.ties import Edge, Tied, Ties
 from rota.store.views import Snapshot, Views
 from tests.servers import Server
 
@@ -84,6 +86,7 @@ class Driver:
         self.redis.set(CLOCK, 0, px=CLOCK_LIFE_MS)
         self.client = Store(self.gateway, self.keys, "client")
         self.ties = Ties(self.client)
+        self.flows = Flows(self.client, self.ties)
         self._workers: dict[str, Worker] = {}
 
     async def close(self) -> None:
@@ -122,6 +125,35 @@ class Driver:
     async def post(self, queue: str = QUEUE) -> None:
         """Delivers all news, as a worker would."""
         await self.ties.post_all(queue)
+
+    async def workflow(
+        self, id: str, *, queue: str = QUEUE, steps: int = 1, limit: int = 0, on_failure: str = "hold"
+    ) -> str:
+        """Commits a workflow of steps that come one after another; the state it is in."""
+        plans: list[Step] = []
+        edges: list[Edge] = []
+        for place in range(steps):
+            before = [Parent(JobRef(queue, f"{id}.{place - 1}"))] if place else []
+            gate = [Parent(JobRef("~", id))] if limit and not place else []
+            tied = Tied(new_job(f"{id}.{place}"), [*before, *gate])
+            (one,), _ = await self.ties.prepare(queue, {0: tied}, kind="step", patience_ms=60_000)
+            after = (place - 1,) if place else ()
+            plans.append(Step(one.id, queue, one.run, "noop", after, f"step{place}"))
+            if place:
+                parent = JobRef(queue, plans[place - 1].id, plans[place - 1].run)
+                edges.append(Edge(queue, one.run, Parent(parent), before[0].name))
+            edges.append(flow_edge(id, f"s{place}", queue, one.id, one.run))
+        await self.ties.register(edges)
+        fields = {"name": "order", "limit": str(limit), "on_failure": on_failure, "gate": "shut" if limit else "open"}
+        state = await self.flows.open(id, plans, fields, nonce=id)
+        await self.flows.drive(id)
+        return state
+
+    async def flow(self, id: str) -> Flow:
+        """A workflow as it stands."""
+        flow = await self.flows.read(id)
+        assert flow is not None
+        return flow
 
     async def dead_letter(self, id: str = "", *, keep: Keep = DEFAULT_KEEP) -> JobRef:
         """Makes a job that has failed for good."""

@@ -84,6 +84,13 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.client.cancel(other)
     tied = Tied(new_job(after=("x:y",)), [to_parent("x:y")])
     await driver.ties.prepare(queue, {0: tied})
+    for number in range(3):
+        await driver.workflow(f"flow-{number}", queue=queue, limit=1 if number != 1 else 9)
+    await driver.flows.turn(await driver.flow("flow-1"), "failed", next_ms=60_000)
+    told = await driver.one("told", queue=queue, priority=-9)
+    await driver.after(told, queue=queue)
+    (job,) = await worker.claim(queue=queue)
+    await worker.complete(job, b"1")
     await driver.client.pause(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
     schedule = Schedule(name="s", queue=queue, rule=Every(60), body=body())

@@ -149,14 +149,21 @@ def after_deliver() -> None:
     _around_script("deliver", is_before=False)
 
 
-def _around_script(script: str, *, is_before: bool) -> None:
+def around(name: str) -> Callable[[], None]:
+    """Dies right before, or right after, the script of that name: "before:turn", "after:prepare"."""
+    when, _, script = name.partition(":")
+    return lambda: _around_script(script, is_before=when == "before", is_guarded=True)
+
+
+def _around_script(wanted: str, *, is_before: bool, is_guarded: bool = False) -> None:
     run = Gateway.run
 
     async def watched(self: Gateway, name: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        if name == script and is_before:
+        is_it = name == wanted and (not is_guarded or _may())
+        if is_it and is_before:
             die()
         answer = await run(self, name, keys, arguments)
-        if name == script and not is_before and answer:
+        if is_it and not is_before and answer:
             die()
         return answer
 
@@ -190,6 +197,7 @@ HOOKS: Final[dict[str, Callable[[], None]]] = {
 
 
 if __name__ == "__main__":
-    HOOKS[sys.argv.pop(1)]()
+    chosen = sys.argv.pop(1)
+    (HOOKS[chosen] if chosen in HOOKS else around(chosen))()
     sys.argv[0] = "rota"
     main()

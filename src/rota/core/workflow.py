@@ -147,6 +147,19 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ENDED
 
 
+class WorkflowInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """How one workflow of many stands, in a line."""
+
+    id: str
+    name: str
+    state: str
+    done: int
+    total: int
+    created_at: int
+    ended_at: int | None
+    cause: str
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done about a workflow, in this order; then it is looked at again."""
 

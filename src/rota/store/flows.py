@@ -10,14 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.core.after import Parent
 from rota.core.job import JobRef
-from rota.core.workflow import MAX_ITEMS, OPEN, Decision, Flow, Stand, Step, decide, undo_order
+from rota.core.workflow import (
+    MAX_ITEMS,
+    OPEN,
+    Decision,
+    Flow,
+    Stand,
+    Step,
+    WorkflowInfo,
+    beyond_repair,
+    decide,
+    undo_order,
+)
 from rota.errors import StoreError
 from rota.store.gateway import Argument
 from rota.store.scripts import script
@@ -64,11 +75,23 @@ class Flows:
         found: dict[str, bytes] = {key.decode(): value for key, value in pairs}
         return _flow(flow_id, found) if found else None
 
-    async def recent(self, limit: int) -> list[str]:
-        """Ids of workflows, the latest first."""
-        return [
-            name.decode() for name in await self._gateway.command("ZRANGE", self._key("flows"), 0, limit - 1, "REV")
-        ]
+    async def recent(self, limit: int, *, states: Collection[str] = ()) -> list[WorkflowInfo]:
+        """The latest workflows, the newest first; of those in some states, where any are named."""
+        infos: list[WorkflowInfo] = []
+        start = 0
+        while len(infos) < limit:
+            ids = await self._gateway.command("ZRANGE", self._key("flows"), start, start + PAGE - 1, "REV")
+            if not ids:
+                break
+            start += len(ids)
+            keys = [self._key("flow", flow_id.decode()) for flow_id in ids]
+            found = await self._gateway.commands([["HMGET", key, *_SUMMARY] for key in keys])
+            infos += [
+                _info(flow_id.decode(), fields)
+                for flow_id, fields in zip(ids, found, strict=True)
+                if fields[0] is not None and (not states or (fields[1] or b"").decode() in states)
+            ]
+        return infos[:limit]
 
     async def states(self, flow_ids: Sequence[str]) -> dict[str, str]:
         """The state of each; "" of one that is not kept."""
@@ -96,15 +119,18 @@ class Flows:
         driven = 0
         while taken := await self._run("take_flows", [16, HOLD_MS]):
             for flow_id in taken:
-                try:
-                    await self.drive(flow_id.decode())
-                except StoreError:
-                    raise
-                except Exception:
-                    # One that cannot be seen to must not keep the others waiting: somebody looks at it again later.
-                    logger.exception("workflow %s cannot be seen to", flow_id.decode())
+                await self._see_to(flow_id.decode(), self.drive)
                 driven += 1
         return driven
+
+    async def _see_to(self, flow_id: str, act: Callable[[str], Awaitable[None]]) -> None:
+        try:
+            await act(flow_id)
+        except StoreError:
+            raise
+        except Exception:
+            # One that cannot be seen to must not keep the others waiting: somebody looks at it again later.
+            logger.exception("workflow %s cannot be seen to", flow_id)
 
     async def drive(self, flow_id: str) -> None:
         """Decides and acts until only news can change anything."""
@@ -130,10 +156,19 @@ class Flows:
 
     async def resume_held(self) -> None:
         """Goes on with workflows that failed and were to be resumed whenever a worker starts."""
-        for name in await self._gateway.command("ZRANGE", self._key("held"), 0, -1):
-            flow = await self.read(name.decode())
-            if flow is not None and flow.resume == "on_start" and flow.state == "failed":
-                await self.resume(flow)
+        # One that fails again is on the list again, and not looked at twice.
+        held = [name.decode() for name in await self._gateway.command("ZRANGE", self._key("held"), 0, -1)]
+        for start in range(0, len(held), PAGE):
+            ids = held[start : start + PAGE]
+            modes = await self._gateway.commands([["HGET", self._key("flow", flow_id), "resume"] for flow_id in ids])
+            for flow_id, mode in zip(ids, modes, strict=True):
+                if mode == b"on_start":
+                    await self._see_to(flow_id, self._resume_if_held)
+
+    async def _resume_if_held(self, flow_id: str) -> None:
+        flow = await self.read(flow_id)
+        if flow is not None and flow.state == "failed" and not beyond_repair(flow):
+            await self.resume(flow)
 
     async def resume(self, flow: Flow) -> bool:
         """Goes on at the steps that failed; False if there has been news of it since it was read."""
@@ -313,6 +348,21 @@ class Flows:
 
     async def _run(self, name: str, words: Sequence[Argument]) -> Any:
         return await self._gateway.run(name, [self._key(key) for key in script(name).keys], words)
+
+
+#: Workflows that one look at the list of them reads.
+PAGE: Final = 200
+_SUMMARY: Final = ("name", "state", "done", "total", "created_at", "ended_at", "cause")
+
+
+def _info(flow_id: str, fields: Sequence[bytes | None]) -> WorkflowInfo:
+    name, state, done, total, created_at, ended_at, cause = (
+        (field or b"").decode(errors="replace") for field in fields
+    )
+    return WorkflowInfo(
+        id=flow_id, name=name, state=state, done=int(done or 0), total=int(total or 0),
+        created_at=int(created_at or 0), ended_at=int(ended_at) if ended_at else None, cause=cause,
+    )  # fmt: skip
 
 
 def gate_name(flow_id: str) -> str:

@@ -22,7 +22,7 @@
 -- @include text_of
 -- @include wake
 
-local now, freed, told, revived = now_ms(), 0, 0, {}
+local now, freed, told, revived, filled = now_ms(), 0, 0, {}, {}
 for at = 3, #ARGV, 6 do
   local run, name, number, outcome, rule, result = unpack(ARGV, at, at + 5)
   local flag, latest, token = string.match(redis.call("HGET", needs .. ":" .. run, name) or "", "^(.)(%-?%d+)=?(.*)$")
@@ -30,7 +30,10 @@ for at = 3, #ARGV, 6 do
     told = told + 1
     if outcome == "completed" or (flag == "?" and outcome ~= "waiting") then
       redis.call("HDEL", needs .. ":" .. run, name)
-      if token ~= "" then fill(run, token, outcome == "completed" and result ~= "" and result or "null") end
+      if token ~= "" then
+        filled[run] = filled[run] or {}
+        filled[run]['"' .. token .. '"'] = outcome == "completed" and result ~= "" and result or "null"
+      end
       -- The news that it had been redriven was overtaken by this.
       if redis.call("HDEL", dooms .. ":" .. run, name) > 0 and revive(run, now) then
         revived[#revived + 1] = run
@@ -53,5 +56,6 @@ if #revived > 0 then
   bequeath(revived, "waiting", now)
 end
 bury(now)
+for run, of_run in pairs(filled) do fill(run, of_run) end
 wake(math.min(freed, 8))
 return text_of(told)

@@ -26,7 +26,7 @@ from rota.store.store import (
     Returned,
     Snoozed,
 )
-from rota.store.ties import COMMITS, FLOW_NEWS, FLOWS, NEWS, SLICE, Message, Tied
+from rota.store.ties import COMMITS, FAILURE_WEIGHT, FLOW_WEIGHT, FLOWS, SLICE, Message, Tied
 from tests.store.driver import QUEUE, Driver, failed, new_job, refs_of
 
 MANY = 1_000
@@ -87,7 +87,7 @@ async def test_redrives_are_cut(driver: Driver, calls: Callable[[str], list[int]
 
 async def test_news_and_commits_are_cut(driver: Driver, calls: Callable[[str], list[int]]) -> None:
     ref = await driver.one("parent")
-    heirs = 3 * NEWS + 5
+    heirs = 3 * SLICE // FAILURE_WEIGHT + 5
     await driver.ties.enqueue("heirs", [Tied(new_job(after=(str(ref),)), [Parent(ref)]) for _ in range(heirs)])
     (job,) = await driver.worker().claim()
     await driver.worker().report(failed(job))
@@ -95,11 +95,11 @@ async def test_news_and_commits_are_cut(driver: Driver, calls: Callable[[str], l
 
     assert max(size - 2 for size in calls("commit")) <= COMMITS
     assert sum(size - 2 for size in calls("commit")) == heirs
-    assert [(size - 2) // 6 for size in calls("deliver")] == _sizes(heirs, NEWS)
+    assert [(size - 2) // 6 for size in calls("deliver")] == _sizes(heirs, SLICE // FAILURE_WEIGHT)
     assert driver.counts(queue="heirs") == {"cancelled": heirs}
     messages = [Message("nowhere", f"s{number}", "1", "completed", "", b"", "1") for number in range(SLICE + 1)]
     await driver.ties.pass_on(FLOWS, messages)
-    assert [(size - 1) // 6 for size in calls("advance")] == _sizes(SLICE + 1, FLOW_NEWS)
+    assert [(size - 1) // 6 for size in calls("advance")] == _sizes(SLICE + 1, SLICE // FLOW_WEIGHT)
 
 
 async def test_a_claim_reaps_only_so_many_and_leases_no_more(driver: Driver) -> None:

@@ -105,7 +105,7 @@ async def _undo_workflow(scene: Scene) -> str:
     driver = scene.driver
     await driver.workflow("w", steps=2, on_failure="hold")
     await driver.client.cancel(JobRef(QUEUE, "w.0"))
-    await driver.post()
+    await driver.ties.post_all(QUEUE, whose="all")
     await driver.flows.drive_due()  # the first answer says that it is ours, the second that somebody has it
     await driver.flows.drive("w")
     assert await driver.flows.watch("w") == "failed"

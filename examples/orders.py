@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Literal
 
 from rota import Context, PermanentError, Retry, Rota, Workflow, WorkflowFailed
 
@@ -67,7 +68,7 @@ async def ship(ctx: Context, order: Order, box: str, payment: Payment) -> str:
 
 async def place(order: Order) -> Workflow:
     """Commits the workflow of one order: all of it, or, if this raises, nothing."""
-    on_failure = "hold" if order.item == "piano" else "undo"
+    on_failure: Literal["hold", "undo"] = "hold" if order.item == "piano" else "undo"
     async with rota.workflow("order", id=order.id, on_failure=on_failure, limit=50) as flow:
         paid = flow.step(charge.using(retry=Retry(attempts=8)).call(order))
         paid.undo(refund.call(paid.result))

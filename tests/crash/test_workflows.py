@@ -6,7 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from typing import Any
+from typing import cast
 
 import pytest
 
@@ -135,9 +135,8 @@ async def test_a_workflow_exists_as_a_whole_or_not_at_all_wherever_its_client_di
     store = await crew.rota.checked_store()
     with crew.redis() as client:
         for queue in ("default", "b"):
-            unborn: Any = client.zrange(crew.key("unborn", queue), 0, -1)
-            if unborn:  # more than an hour passes
-                client.zadd(crew.key("unborn", queue), dict.fromkeys(unborn, 1))
+            for run in cast(list[bytes], client.zrange(crew.key("unborn", queue), 0, -1)):
+                client.zadd(crew.key("unborn", queue), {run: 1})  # more than an hour passes
             await store.sweep(queue)
     assert leftovers(crew, before) == set()
     async with crew.rota.workflow("doomed", id="doomed") as again:

@@ -376,9 +376,12 @@ class Driver:
                     yield f"{key} is swept by nobody"
                 found = cast(list[bytes], self.redis.lrange(key, 0, -1))
                 entries[rule.partition(":")[0]] |= {entry.decode() for entry in found}
+        # What a workflow may still need is kept until that has ended.
+        steps = {run.decode() for run in cast(set[bytes], self.redis.smembers(self.key("steps", queue=queue)))}
         for state in FINISHED:
             for run, ended_at in indexes[state].items():
-                if f"{run} {ended_at:.0f}" not in entries[state]:
+                is_needed = run in steps and state != "completed"
+                if f"{run} {ended_at:.0f}" not in entries[state] and not is_needed:
                     yield f"{run} is {state} and would be kept for ever"
 
 

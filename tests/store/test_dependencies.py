@@ -13,7 +13,7 @@ from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
 from rota.core.states import JobState
 from rota.errors import JobNotFound
-from rota.store.gateway import Argument
+from rota.store.gateway import Argument, Call
 from rota.store.scripts import script
 from rota.store.store import LEASE_MS, Claimed, Made, Store
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
@@ -905,19 +905,22 @@ class Watched:
         per: dict[str, Callable[[], int]] = {
             "register": lambda: len(arguments) // 3,
             "unregister": lambda: len(arguments) // 3,
-            "deliver": lambda: (len(arguments) - 2) // 5,
+            "deliver": lambda: (len(arguments) - 2) // 6,
             "settle": lambda: len(arguments) - 2,
             "commit": lambda: len(arguments) - 2,
-            "prepare": lambda: sum(len(str(names).split(" ")) for names in arguments[7::7]),
+            "prepare": lambda: sum(len(str(names).split(" ")) for names in arguments[9::7]),
             "tie_more": lambda: len(str(arguments[1]).split(" ")),
         }
         if name in per:
             self.most[name] = max(self.most.get(name, 0), per[name]())
         answer = await self._gateway.run(name, keys, arguments)
         if name == "take":
-            heirs = sum(len(part.split(b"\n")) for part in answer[4::5])
+            heirs = sum(len(part.split(b"\n")) for part in answer[6::7])
             self.most[name] = max(self.most.get(name, 0), heirs)
         return answer
+
+    async def run_many(self, calls: Sequence[Call]) -> list[Any]:
+        return [await self.run(*call) for call in calls]
 
 
 def _watched(driver: Driver) -> tuple[Ties, Watched]:

@@ -121,6 +121,20 @@ async def refused(made: Awaitable[Any]) -> None:
         await made
 
 
+async def _undo_workflow(scene: Scene) -> str:
+    """From its commit to its end, through a failure that cannot be mended."""
+    driver = scene.driver
+    await driver.workflow("w", steps=2, on_failure="hold")
+    await driver.client.cancel(JobRef(QUEUE, "w.0"))
+    await driver.ties.post_all(QUEUE, whose="all")
+    await driver.flows.drive_due()  # the first answer says that it is ours, the second that somebody has it
+    await driver.flows.drive("w")
+    assert await driver.flows.watch("w") == "failed"
+    await driver.flows.turn(await driver.flow("w"), fields={"cancel": "leave"}, next_ms=0)
+    await driver.flows.drive("w")
+    return (await driver.flow("w")).state
+
+
 Act = Callable[[Scene], Awaitable[Any]]
 NO_ANSWER: Final = "no answer is compared"
 EQUAL: Final = "equal"
@@ -195,6 +209,8 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "watch": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "leave": (lambda s: s.driver.worker().store.leave(QUEUE), EQUAL, ("idle",)),
     "sweep": (lambda s: s.driver.client.sweep(QUEUE), EQUAL, ()),
+    "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
+    "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
     "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),
 }
 
@@ -207,6 +223,8 @@ WITHIN: Final = {
     "enqueue after many": {"tie_more"},
     "enqueue after what is unknown": {"unregister", "abort"},
     "post": {"take", "deliver", "settle"},
+    "workflow": {"open_flow", "turn"},
+    "workflow, undone": {"advance", "take_flows", "watch_flow", "let_go"},
 }
 
 
@@ -235,7 +253,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
     assert reading == {"page", "read", "read_schedules", "due_schedules"}
-    named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post"}
+    named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
     assert named.union(*WITHIN.values()) | SCHEDULES == set(scripts.names()) - reading
 
 

@@ -29,7 +29,7 @@ from rota.core.job import (
     Progress,
     auto_id,
 )
-from rota.core.retry import Backoff, Exponential, Retry, Rule
+from rota.core.retry import Backoff, Retry, Rule
 from rota.core.states import JobState
 from rota.core.workflow import StepResult
 
@@ -83,12 +83,12 @@ class _General(msgspec.Struct, frozen=True, omit_defaults=True):
     at_most_once: bool = False
     expires_ms: int | None = None
     expires_at: int | None = None
-    keep: Keep = Keep()
+    keep: Keep = DEFAULT_OPTIONS.keep  # the very same, which is left out
     workflow: str = ""
 
 
 class _Pace(msgspec.Struct, frozen=True, omit_defaults=True):
-    backoff: Backoff = Exponential()
+    backoff: Backoff = cast("Backoff", DEFAULT_OPTIONS.retry.backoff)
     on: dict[str, Rule] = {}
 
 

@@ -86,8 +86,9 @@ end
 -- True when there may be more to do than the bound allowed. What one of them leaves of it is for the next.
 local function housekeeping(now, may_reap, bound)
   local is_more = promote(now, bound)
-  local left = bound - (may_reap and reap(now, bound) or 0)
-  if left > 0 then left = left - expire(now, left) end
+  -- A follow-up that is too late must not live on in the run that it would merge into.
+  local left = bound - expire(now, bound)
+  if left > 0 and may_reap then left = left - reap(now, left) end
   return is_more or left <= 0
 end
 

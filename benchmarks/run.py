@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tasks import noop, rota, started_at
+from benchmarks.tasks import echo, noop, rota, started_at
 from rota import JobState
 from rota.embedded import find_binary
 
@@ -145,6 +146,8 @@ async def measure(jobs: int) -> dict[str, float]:
         figures["enqueue to handler start, idle worker, p50 ms"] = statistics.median(latencies)
         figures["enqueue to handler start, idle worker, p99 ms"] = latencies[int(len(latencies) * 0.99)]
 
+        figures.update(await workflow_figures(50))
+
         cpu, began = cpu_of(process.pid), time.perf_counter()
         commands = await commands_seen(10)
         elapsed = time.perf_counter() - began
@@ -152,6 +155,27 @@ async def measure(jobs: int) -> dict[str, float]:
         figures["idle worker, CPU ms/s"] = (cpu_of(process.pid) - cpu) * 1000 / elapsed
     await rota.close()
     return figures
+
+
+async def workflow_figures(runs: int) -> dict[str, float]:
+    """Workflows of three steps: how long after one step the next begins, and after the last the workflow has ended."""
+    between: list[int] = []
+    after_last: list[int] = []
+    for _ in range(runs):
+        async with rota.workflow("bench") as flow:
+            one = flow.step(echo.call(1))
+            two = flow.step(echo.call(one.result))
+            flow.step(echo.call(two.result))
+        assert await flow.result(10) == 1
+        ended_at = (await flow.refresh()).ended_at or 0
+        steps = [await rota.job(f"default:{flow.id}.{place}").refresh() for place in range(3)]
+        between += [(b.claimed_at or 0) - (a.ended_at or 0) for a, b in itertools.pairwise(steps)]
+        after_last.append(ended_at - (steps[-1].ended_at or 0))
+    return {
+        "workflow, from a step's end to the next claim, p50 ms": statistics.median(between),
+        "workflow, from its last step's end to its own, p50 ms": statistics.median(after_last),
+        "workflow, from its last step's end to its own, max ms": max(after_last),
+    }
 
 
 async def until_worker() -> None:

@@ -18,3 +18,9 @@ async def noop(payload: str = "") -> None:
 async def started_at() -> float:
     """When the handler began, by the clock that all processes of a machine share."""
     return time.monotonic()
+
+
+@rota.task
+async def echo(value: int) -> int:
+    """A step of a workflow."""
+    return value

@@ -18,11 +18,12 @@ from docs import seeds
 from rota import client, embedded, errors
 from rota.cli.main import COMMANDS, EPILOG, command
 from rota.core.job import MAX_META_BYTES, MAX_TAGS
+from rota.core.schedule import GRACE_MS, MISFIRE_LIMIT
 from rota.core.states import FINISHED, TRANSITIONS, JobState
 from rota.store.keys import EVENTS_KEPT, GLOBAL_KEYS, QUEUE_KEYS, KeySpec
 from rota.store.store import BATCH, LEASE_MS
 from rota.store.views import ALIVE_MS
-from rota.worker import announcer, config, desk, heartbeat, tower
+from rota.worker import announcer, config, desk, heartbeat, ticker, tower
 
 DOCS: Final = Path(__file__).parent
 LUA: Final = DOCS.parent / "src" / "rota" / "store" / "lua"
@@ -178,6 +179,9 @@ def numbers() -> str:
         ("bound for siblings", f"{tower.RETIRE_BOUND_S:g} s", "others on a retired runner; then it is killed"),
         ("sign of life", f"{announcer.ANNOUNCE_S:g} s", "how often a worker announces itself"),
         ("shown as DEAD", f"{ALIVE_MS / 1000:g} s", "after its last sign of life"),
+        ("look at schedules", f"{ticker.LOOK_AGAIN_S:g} s", "at least this often; changes are pushed"),
+        ("missed ticks", f"{MISFIRE_LIMIT}", "of a schedule, that `misfire=\"all\"` runs at most"),
+        ("late tick", f"{GRACE_MS // 1000} s", "that `misfire=\"skip\"` still runs"),
         ("batch", f"{BATCH}", "jobs that one script call moves at most"),
         ("payload", f"{client.MAX_PAYLOAD // 1024:,} KiB", "arguments or result of a job; `max_payload=` changes it"),
         ("tags, meta", f"{MAX_TAGS}, {MAX_META_BYTES // 1024} KiB", "of one job"),

@@ -29,7 +29,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "worker testing",
         "doctor loading",
         "rota",
-        "client link listing tasks jobs events middleware signature context portal",
+        "client link listing tasks failures jobs events middleware schedules workflows signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -43,7 +43,11 @@ SIBLINGS: Final = {
     ("testing", "worker"),
     # The public API is one part in several files: a handle knows its client, and the client makes handles.
     *itertools.permutations(
-        ("client", "link", "listing", "tasks", "jobs", "events", "middleware", "signature", "context", "portal"), 2
+        (
+            *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
+            *("workflows", "signature", "context", "portal"),
+        ),
+        2,
     ),
     ("store", "embedded"),  # no URL given: the store asks for a server
     ("embedded", "embedded_guard"),

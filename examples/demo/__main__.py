@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from examples.demo.kinds import KINDS, LAST, Kind, Show, play
+from examples.demo.orders import WORKFLOWS
 from examples.demo.screen import Scene, keep_showing, open_screen, print_summary
 from examples.demo.stage import WORKERS, Stage, open_stage
 from examples.demo.tasks import chore, download, greet, rota, thumbnail
@@ -25,7 +26,7 @@ PAUSE_S: Final = 1.2
 TRICKLE_S: Final = 0.4
 START_S: Final = 30.0
 INTERRUPTED: Final = 130
-ORDER: Final = (*KINDS, LAST)
+ORDER: Final = (*KINDS, *WORKFLOWS, LAST)
 
 
 async def run(*, is_endless: bool) -> int:
@@ -85,7 +86,7 @@ async def _workers_are_up() -> None:
 
 async def _round(scene: Scene, pause: float) -> None:
     """Every kind once, and then, when nothing else can be hurt, the one that costs a worker."""
-    kinds = list(KINDS)
+    kinds = [*KINDS, *WORKFLOWS]
     if scene.is_endless:
         random.shuffle(kinds)
     async with asyncio.TaskGroup() as group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from examples.demo.stage import Stage
 from examples.demo.tasks import (
+    booking,
     broken,
     chore,
     crasher,
@@ -28,7 +30,7 @@ from examples.demo.tasks import (
     survivor,
     thumbnail,
 )
-from rota import IdInUse, Job, JobRecord, JobState
+from rota import Flow, IdInUse, Job, JobRecord, JobState
 
 #: No kind takes half as long; one that does is shown as it is then.
 PATIENCE_S: Final = 30.0
@@ -62,13 +64,13 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of job."""
+    """One kind of job, or of workflow."""
 
     name: str
     expected: str
-    play: Callable[[Show], Awaitable[JobRecord]]
+    play: Callable[[Show], Awaitable[JobRecord | Flow]]
     #: True when the record shows what was expected, beyond what the state says.
-    fits: Callable[[JobRecord], bool]
+    fits: Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,18 @@ async def play(kind: Kind, show: Show) -> Outcome:
             record = await kind.play(show)
     except TimeoutError:
         return Outcome(kind, f"has not ended within {PATIENCE_S:g} s", is_ok=False)
-    is_ok = record.state.value == kind.expected.partition(",")[0] and kind.fits(record)
-    return Outcome(kind, _describe(record), is_ok)
+    if isinstance(record, Flow):
+        state, described = record.state, _describe_workflow(record)
+    else:
+        state, described = record.state.value, _describe(record)
+    return Outcome(kind, described, state == kind.expected.partition(",")[0] and kind.fits(record))
+
+
+def _describe_workflow(flow: Flow) -> str:
+    """`undone, 2 of 3 steps, 2 undone`."""
+    undone = sum(stand.outcome == "completed" for stand in flow.undos.values())
+    parts = [flow.state, f"{flow.done} of {len(flow.steps)} steps"]
+    return ", ".join([*parts, f"{undone} undone"] if undone else parts)
 
 
 def _describe(record: JobRecord) -> str:
@@ -202,6 +214,57 @@ async def _play_survivor(show: Show) -> JobRecord:
     return await _ended(job)
 
 
+# --- what waits for another job ----------------------------------------------------------------------------------
+
+
+async def _play_locked(show: Show) -> JobRecord:
+    """Three bookings of one account, at once: each starts when the one before it has ended."""
+    jobs = [await booking.using(lock="account:7").enqueue(f"booking {number}") for number in (1, 2, 3)]
+    for job in jobs:
+        show.name(job, "locked booking")
+    return await _one_by_one(show, jobs)
+
+
+async def _play_again(show: Show) -> JobRecord:
+    """Enqueued again, three times, while it is running: one follow-up, which starts when that has ended."""
+    first = await booking.using(id="once").enqueue("first")
+    show.name(first, "booking")
+    await _begun(first)
+    follow_ups = [await booking.using(id="once").enqueue(f"change {number}") for number in (1, 2, 3)]
+    show.name(follow_ups[0], "follow-up")
+    show.say("the demo enqueues “booking” again three times while it is running")
+    return await _one_by_one(show, [first, *{job.run: job for job in follow_ups}.values()])
+
+
+async def _play_after(show: Show) -> JobRecord:
+    """Comes after two jobs, of which one is in another queue and has to be tried three times."""
+    flaky_one = await flaky.enqueue()
+    show.name(flaky_one, "flaky")
+    other = await booking.enqueue("before the dependent")
+    show.name(other, "booking")
+    parents: list[Job[Any]] = [flaky_one, other]
+    dependent = await booking.using(after=parents).enqueue("dependent")
+    show.name(dependent, "dependent")
+    before = [await _ended(job) for job in parents]
+    record = await _ended(dependent)
+    _check(show, (record.claimed_at or 0) >= max(one.ended_at or 0 for one in before), "a dependent was too early")
+    return record
+
+
+async def _one_by_one(show: Show, jobs: list[Job[Any]]) -> JobRecord:
+    """The record of the last, once all have ended without overlapping."""
+    records = [await _ended(job) for job in jobs]
+    for before, after in itertools.pairwise(records):
+        _check(show, (after.claimed_at or 0) >= (before.ended_at or 0), "two ran at the same time")
+    return records[-1]
+
+
+def _check(show: Show, is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        show.say(otherwise)
+        raise TimeoutError
+
+
 KINDS: Final = (
     Kind("fast", "completed", _plain("greet", lambda: greet.enqueue("Ann")), _always),
     Kind("in a thread", "completed", _plain("thumbnail", lambda: thumbnail.enqueue("lake.png")), _always),
@@ -243,6 +306,9 @@ KINDS: Final = (
         _plain("crasher", crasher.enqueue),
         lambda r: (r.counts.stalls, r.counts.failures) == (1, 0),
     ),
+    Kind("with a lock", "completed, one at a time", _play_locked, _always),
+    Kind("the same id again", "completed, one follow-up", _play_again, lambda r: b"change 3" in r.arguments),
+    Kind("after others", "completed, when they had", _play_after, _always),
     Kind("crashing always", "failed, StallError", _plain("poison", poison.enqueue), _is_error("StallError")),
 )
 #: Played when the others have ended: it takes a whole worker down.

@@ -42,6 +42,7 @@ VERBS: Final = {
 TONES: Final = {
     "pending": "blue",
     "scheduled": "magenta",
+    "blocked": "yellow",
     "processing": "cyan",
     "completed": "green",
     "failed": "red",
@@ -262,7 +263,7 @@ def _queue_table(scene: Scene) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 1))
+    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column("queue", style="bold", header_style="dim")
     for state in TONES:
         table.add_column(state, justify="right", header_style="dim")

@@ -131,6 +131,15 @@ def poison() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@rota.task(queue="chores")
+async def booking(ctx: Context, name: str) -> str:
+    """One of several that share a lock, an id, or come one after the other: they never run at the same time."""
+    for step in range(10):
+        ctx.progress(step, 10, name)
+        await asyncio.sleep(0.1)
+    return name
+
+
 @rota.task
 async def survivor(ctx: Context, seconds: float = 2.0) -> float:
     """Outlives its worker: the demo kills that one with SIGKILL while this is running."""
@@ -139,3 +148,43 @@ async def survivor(ctx: Context, seconds: float = 2.0) -> float:
         ctx.progress(step, steps, f"attempt {ctx.attempt}, its worker gets killed" if ctx.attempt == 1 else "once more")
         await asyncio.sleep(0.1)
     return seconds
+
+
+# --- steps of an order -------------------------------------------------------------------------------------------
+
+
+@rota.task
+async def pay(item: str) -> str:
+    """The first step of an order."""
+    await asyncio.sleep(0.3)
+    return f"payment for a {item}"
+
+
+@rota.task
+async def refund(payment: str) -> None:
+    """Undoes it."""
+    await asyncio.sleep(0.2)
+
+
+@rota.task(queue="chores")
+async def take(item: str) -> str:
+    """Beside it, in another queue."""
+    await asyncio.sleep(0.4)
+    return item
+
+
+@rota.task(queue="chores")
+async def restock(item: str) -> None:
+    """Undoes that."""
+    await asyncio.sleep(0.2)
+
+
+@rota.task(queue="mail")
+async def send(ctx: Context, item: str, payment: str) -> str:
+    """The last step, after both. An elephant cannot be sent; a piano only when somebody is at home."""
+    await asyncio.sleep(0.3)
+    if item == "elephant":
+        raise PermanentError("it is too heavy")
+    if item == "piano" and ctx.attempt == 1:
+        raise PermanentError("nobody is at home")
+    return f"sent a {item}, {payment}"

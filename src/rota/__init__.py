@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rota.client import Rota
     from rota.context import Context, Depends
-    from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Progress
+    from rota.core.after import known, may_fail
+    from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
+    from rota.core.same_id import Ignore, Reject, Update
+    from rota.core.schedule import Cron, Every
     from rota.core.states import JobState
+    from rota.core.workflow import Flow, WorkflowInfo
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
         ResultTimeout,
         RetryLater,
         RotaError,
+        ScheduleNotFound,
+        ScheduleOutdated,
         Snooze,
         StoreDenied,
         StoreError,
@@ -37,13 +43,17 @@ if TYPE_CHECKING:
         TaskConflict,
         TaskSignal,
         UnknownTask,
+        WorkflowFailed,
+        WorkflowNotFound,
         WrongState,
     )
     from rota.events import Event
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
+    from rota.schedules import ScheduleInfo, Schedules
     from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
-    from rota.tasks import Call, Ignore, Reject, Task
+    from rota.tasks import Call, Task
+    from rota.workflows import Draft, Step, Workflow
 
 __all__ = [
     "Call",
@@ -51,13 +61,17 @@ __all__ = [
     "ConfigurationError",
     "Context",
     "Counts",
+    "Cron",
     "DeadLetters",
     "Depends",
+    "Draft",
     "EmbeddedUnavailable",
     "ErrorRecord",
     "Event",
+    "Every",
     "Exponential",
     "Fixed",
+    "Flow",
     "HistoryEntry",
     "IdInUse",
     "Ignore",
@@ -75,6 +89,7 @@ __all__ = [
     "LeaseLost",
     "LogLine",
     "Middleware",
+    "Obstacle",
     "Page",
     "PayloadTooLarge",
     "PermanentError",
@@ -88,7 +103,12 @@ __all__ = [
     "Rota",
     "RotaError",
     "Rule",
+    "ScheduleInfo",
+    "ScheduleNotFound",
+    "ScheduleOutdated",
+    "Schedules",
     "Snooze",
+    "Step",
     "Steps",
     "StoreDenied",
     "StoreError",
@@ -99,28 +119,41 @@ __all__ = [
     "TaskConflict",
     "TaskSignal",
     "UnknownTask",
+    "Update",
     "WorkerInfo",
+    "Workflow",
+    "WorkflowFailed",
+    "WorkflowInfo",
+    "WorkflowNotFound",
     "WrongState",
+    "known",
+    "may_fail",
 ]
 
 #: Where each name lives. A module is imported when a name of it is first asked for: `rota --help` needs none of them.
 _HOMES: Final = {
     "rota.client": "Rota",
     "rota.context": "Context Depends",
-    "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Progress",
+    "rota.core.after": "known may_fail",
+    "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
+    "rota.core.same_id": "Ignore Reject Update",
+    "rota.core.schedule": "Cron Every",
     "rota.core.states": "JobState",
+    "rota.core.workflow": "Flow WorkflowInfo",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
-        "RotaError Snooze StoreDenied StoreError StoreFull StoreUnavailable StoreUnsupported TaskConflict TaskSignal "
-        "UnknownTask WrongState"
+        "RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull StoreUnavailable "
+        "StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound WrongState"
     ),
     "rota.events": "Event",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
+    "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
-    "rota.tasks": "Call Ignore Reject Task",
+    "rota.tasks": "Call Task",
+    "rota.workflows": "Draft Step Workflow",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import secrets
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
+from rota.core.retry import Seconds
+from rota.core.same_id import Ignore, OnSameId
+from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
-from rota.errors import IdInUse, InvalidOption
+from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
 from rota.events import Event, follow
+from rota.failures import check_failure_options
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import Middleware, wrap_enqueue
 from rota.portal import Portal
+from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
+from rota.store.flows import Flows
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
-from rota.store.store import Store
+from rota.store.store import Made, Store
+from rota.store.ties import Tied
 from rota.store.views import Page, QueueInfo, Views, WorkerInfo
-from rota.tasks import Call, Ignore, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
+from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
+from rota.workflows import Draft, Workflows
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
 
+logger = logging.getLogger("rota.client")
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -80,11 +90,14 @@ class Rota:
         self.max_payload = max_payload
         self.tasks = Registry()
         self.dead = DeadLetters(self)
+        self.workflows = Workflows(self)
+        self.schedules = Schedules(self)
         self._patience = patience
         self._durability: Durability = checked_durability(durability)
         self._replicas = replicas
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
+        self._failure_defaults: dict[str, dict[str, Any]] = {}
         self._portal = Portal(self.close)
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = weakref.WeakKeyDictionary()
 
@@ -107,6 +120,7 @@ class Rota:
     @overload
     def task(
         self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
+        lock: str = ..., on_same_id: OnSameId = ...,
         retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
         progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
         tags: Iterable[str] = ..., meta: dict[str, Any] = ..., durability: Durability = ...,
@@ -129,9 +143,54 @@ class Rota:
         check_defaults(defaults)
         return TaskDecorator(declare) if function is None else declare(function)
 
-    def queue(self, name: str = DEFAULT_QUEUE, *, defaults: Mapping[str, Any] | None = None) -> Queue:
-        """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue."""
+    def cron(
+        self, expression: str, *, tz: str = "UTC", name: str | None = None, args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None, misfire: Misfire = "once", overlap: Overlap = "queue",
+        version: int = 1,
+    ) -> ScheduleDecorator:  # fmt: skip
+        """Declares when a task's jobs are to be made: `@rota.cron("0 3 * * *", tz="Europe/Oslo")` above `@rota.task`.
+
+        Its name is the task's unless given. Nothing is stored before a worker starts. `misfire` says what becomes of
+        ticks that nobody was there for: "once" runs the latest, "all" up to a hundred, "skip" none. With
+        overlap="skip" a tick makes no job while the one before has not ended. Of two versions of a declaration the
+        higher one stays. Raises InvalidOption for an expression that makes no sense, or a zone that does not exist.
+        """
+        return self.schedules.declare(
+            Cron(expression, tz), name=name, args=args, kwargs=kwargs, misfire=misfire, overlap=overlap, version=version
+        )
+
+    def every(
+        self, interval: Seconds, *, anchor: datetime | None = None, name: str | None = None,
+        args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, misfire: Misfire = "once",
+        overlap: Overlap = "queue", version: int = 1,
+    ) -> ScheduleDecorator:  # fmt: skip
+        """The same at equal distances, a second or more: `@rota.every(timedelta(minutes=5))`.
+
+        They are counted from `anchor`, or from 1970: every hour is on the hour. See `cron` for the rest.
+        """
+        return self.schedules.declare(
+            Every(interval, anchor), name=name, args=args, kwargs=kwargs, misfire=misfire, overlap=overlap,
+            version=version,
+        )  # fmt: skip
+
+    def queue(
+        self,
+        name: str = DEFAULT_QUEUE,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        failure_defaults: Mapping[str, Any] | None = None,
+    ) -> Queue:
+        """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue.
+
+        `failure_defaults` are options for the failure handlers of its jobs, below those given to `on_failure`.
+        """
         checked_queue(name)
+        if name.endswith("-fail") and (defaults is not None or failure_defaults is not None):
+            base = name.removesuffix("-fail")
+            raise InvalidOption("queue", f"options for {name!r} are given as rota.queue({base!r}, failure_defaults=…)")
+        if failure_defaults is not None:
+            check_failure_options(failure_defaults)
+            self._failure_defaults[name] = dict(failure_defaults)
         if defaults is not None:
             check_defaults(defaults)
             self._queue_defaults[name] = dict(defaults)
@@ -142,6 +201,15 @@ class Rota:
     def defaults_of(self, queue: str) -> dict[str, Any]:
         """The defaults that a queue was given."""
         return self._queue_defaults.get(queue, {})
+
+    def failure_defaults_of(self, queue: str) -> dict[str, Any]:
+        """The defaults that the failure handlers of a queue's jobs were given."""
+        return self._failure_defaults.get(queue, {})
+
+    @property
+    def failure_queues(self) -> list[str]:
+        """The queues that have such defaults."""
+        return list(self._failure_defaults)
 
     # --- enqueueing --------------------------------------------------------------------------------------------
 
@@ -161,6 +229,9 @@ class Rota:
         wanted = list(calls)
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
+        for call in wanted:
+            if call.results:
+                raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
         link = await self._link()
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
@@ -169,18 +240,18 @@ class Rota:
         await link.check_durability(durability)
         await link.register(by_queue)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
-        stored = [
-            link.store.enqueue(queue, [wanted[place].job for place in places]) for queue, places in by_queue.items()
-        ]
+        stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
         for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
             for place, one in zip(places, made, strict=True):
                 call = wanted[place]
                 ref = JobRef(queue, one.id, one.run)
-                if one.is_new or isinstance(call.on_same_id, Ignore):
+                if one.outcome in ("made", "updated") or (
+                    one.outcome == "in_use" and isinstance(call.on_same_id, Ignore)
+                ):
                     found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
                 else:
-                    found[place] = IdInUse(ref.full_id, one.run)
-        await link.make_durable(durability)
+                    found[place] = IdInUse(ref.full_id, one.run, one.outcome)
+        await link.make_durable(durability, by_queue)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -236,6 +307,42 @@ class Rota:
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    async def tell_dependents(self, queue: str) -> None:
+        """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
+        try:
+            await (await self._link()).ties.post_all(queue, whose="all")
+        except StoreError as error:
+            # What was asked for is done; the news waits in the outbox for whoever comes next.
+            logger.debug("dependents of queue %s were not told: %s", queue, error)
+
+    def workflow(
+        self,
+        name: str,
+        *,
+        id: str | None = None,
+        on_failure: Literal["undo", "hold"] | None = None,
+        resume: Literal["on_start"] | None = None,
+        limit: int | None = None,
+    ) -> Draft:
+        """A workflow to be built: `async with rota.workflow("order") as flow: …`, committed where the block ends.
+
+        If a step fails for good, what was done is undone (`on_failure="undo"`, as it is where any step has an undo),
+        or the workflow is held until `resume()`. `limit`: how many of that name advance at once.
+        """
+        return Draft(self, name, workflow_id=id, on_failure=on_failure, resume=resume, limit=limit)
+
+    async def wait_flow_ended(self, workflow_id: str) -> None:
+        """Waits until a workflow has ended, or waits for a human."""
+        await (await self._link()).wait_flow_ended(workflow_id)
+
+    async def checked_flows(self) -> Flows:
+        """The workflows' side of the store, once the server has been found fit."""
+        return (await self._link()).flows
+
+    async def checked_link(self) -> Link:
+        """What the running loop shares, once the server has been found fit."""
+        return await self._link()
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """Waits until a run has ended, and returns it pinned. Raises JobNotFound when there is none, or no longer."""
@@ -376,3 +483,14 @@ def _embedded() -> EmbeddedServer:
     if server is None:
         server = _embedded_servers[directory] = EmbeddedServer(directory)
     return server
+
+
+async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:
+    """Stores the jobs of one queue: those that come after others take a longer way."""
+    tied = {place: Tied(call.job, call.parents) for place, call in enumerate(calls) if call.parents}
+    if not tied:
+        return await link.store.enqueue(queue, [call.job for call in calls])
+    made = dict(zip(tied, await link.ties.enqueue(queue, list(tied.values())), strict=True))
+    plain = [place for place in range(len(calls)) if place not in tied]
+    made |= dict(zip(plain, await link.store.enqueue(queue, [calls[place].job for place in plain]), strict=True))
+    return [made[place] for place in range(len(calls))]

@@ -32,6 +32,15 @@ OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"valkey": (8,), "redis": (7,)}
 STANDING: Final = frozenset({"workers", "unserved queues", "paused queues", "dead letters"})
 #: Where rights are tried out. No queue can be called that.
 TRIAL: Final = "~doctor"
+#: What a node of a cluster says when all is well with it.
+_GOOD: Final = {
+    "role": "master",
+    "maxmemory_policy": "noeviction",
+    "aof_last_write_status": "ok",
+    "rdb_last_bgsave_status": "ok",
+}
+#: Settings of `appendfsync`, the worst first.
+_FSYNC: Final = ("no", "everysec", "always")
 PINGS: Final = 5
 SLOW_MS: Final = 20.0
 MAX_SKEW_MS: Final = 2_000
@@ -231,11 +240,10 @@ def _workers(facts: Facts) -> Iterator[Finding]:
 
 
 def _unserved(facts: Facts) -> Iterator[Finding]:
-    served = {queue for worker in facts.workers if worker.status == "ALIVE" for queue in worker.info.get("queues", ())}
     left = [
         (info.name, sum(info.counts[state] for state in ("pending", "scheduled")))
         for info in facts.queues
-        if info.name not in served
+        if not any(worker.serves(info.name) for worker in facts.workers)
     ]
     waiting = [f"{name} ({count:,} jobs wait)" for name, count in left if count]
     if waiting:
@@ -277,7 +285,7 @@ async def collect(rota: Rota) -> Facts:
     store = rota.connect(f"doctor-{secrets.token_hex(6)}")
     try:
         latency_ms, skew_ms = await _measure(store)
-        info = await _info(store)
+        info = _worst(await _infos(store))
         role = {"master": "primary", "slave": "replica"}.get(str(info.get("role", "")), str(info.get("role", "")))
         server, version = _version_of(info)
         is_usable = role != "replica" and (not version or version >= OLDEST.get(server, ()))
@@ -289,7 +297,7 @@ async def collect(rota: Rota) -> Facts:
             version=version,
             role=role,
             is_aof_on=bool(int(info["aof_enabled"])) if "aof_enabled" in info else None,
-            appendfsync=await _setting(store, "appendfsync"),
+            appendfsync=await _appendfsync(store),
             failed_writes=_failed_writes(info),
             maxmemory=int(info["maxmemory"]) if "maxmemory" in info else None,
             used_memory=int(info.get("used_memory", 0)),
@@ -321,15 +329,38 @@ async def _measure(store: Store) -> tuple[float, int]:
     return median(took) * 1000, round(median(skews) * 1000)
 
 
-async def _info(store: Store) -> dict[str, Any]:
+async def _infos(store: Store) -> list[dict[str, Any]]:
+    """What each primary says of itself: one, but for a cluster."""
     try:
-        answer = await store.gateway.command("INFO")
+        answers = await store.gateway.everywhere("INFO")
     except StoreDenied:
-        return {}
+        return [{}]
+    return [_info(answer) for answer in answers]
+
+
+def _info(answer: Any) -> dict[str, Any]:
     if isinstance(answer, dict):
         return answer  # pyright: ignore[reportUnknownVariableType]
     lines = (line.partition(":") for line in answer.decode().splitlines() if ":" in line)
     return {name: value for name, _, value in lines}
+
+
+def _worst(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One answer for all nodes of a cluster: in each respect that of the node which is worst off."""
+    oldest = min(_version_of(info)[1] for info in infos)
+    worst = dict(next(info for info in infos if _version_of(info)[1] == oldest))
+    for info in infos:
+        worst |= {name: info[name] for name, good in _GOOD.items() if info.get(name, good) != good}
+        if not int(info.get("aof_enabled", 1)):
+            worst["aof_enabled"] = 0
+        if _fullness(info) > _fullness(worst):
+            worst |= {name: info[name] for name in ("maxmemory", "used_memory")}
+    return worst
+
+
+def _fullness(info: Mapping[str, Any]) -> float:
+    most = int(info.get("maxmemory", 0))
+    return int(info.get("used_memory", 0)) / most if most else 0.0
 
 
 def _version_of(info: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
@@ -343,13 +374,15 @@ def _failed_writes(info: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(what for status, what in statuses.items() if info.get(status, "ok") != "ok")
 
 
-async def _setting(store: Store, name: str) -> str | None:
+async def _appendfsync(store: Store) -> str | None:
+    """The worst of all nodes."""
     try:
-        answer = await store.gateway.command("CONFIG", "GET", name)
+        answers = await store.gateway.everywhere("CONFIG", "GET", "appendfsync")
     except StoreError:  # managed servers often do not show their settings
         return None
-    words: list[Any] = [name, *answer.values()] if isinstance(answer, dict) else answer
-    return _text(words[1]) if len(words) > 1 else None
+    words: list[list[Any]] = [["", *answer.values()] if isinstance(answer, dict) else answer for answer in answers]
+    found = [_text(pair[1]) for pair in words if len(pair) > 1]
+    return min(found, key=lambda text: _FSYNC.index(text) if text in _FSYNC else -1, default=None)
 
 
 async def _stored_format(store: Store) -> int | None:

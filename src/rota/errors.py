@@ -11,7 +11,11 @@ RotaError
 │   └── PayloadTooLarge       more bytes than the limit
 ├── IdInUse                   another run of that id has not ended, and `Reject()` was asked for
 ├── JobNotFound               no such job, or no longer kept
-├── WrongState                the job's state does not allow it; `.state` says which it is in
+├── ScheduleNotFound          no such schedule
+├── ScheduleOutdated          the schedule that is stored has a higher version; nothing was changed
+├── WrongState                the state of the job or workflow does not allow it; `.state` says which it is in
+├── WorkflowNotFound          no such workflow, or no longer kept
+├── WorkflowFailed            raised by a workflow's `result()`: `.state` says how it stands, `.cause` why
 ├── LeaseLost                 another worker owns the job now; this attempt's result was not stored
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
 ├── JobCancelled              raised by `result()`: the job was cancelled; `.reason` says why
@@ -54,6 +58,8 @@ __all__ = [
     "ResultTimeout",
     "RetryLater",
     "RotaError",
+    "ScheduleNotFound",
+    "ScheduleOutdated",
     "Snooze",
     "StoreDenied",
     "StoreError",
@@ -63,8 +69,15 @@ __all__ = [
     "TaskConflict",
     "TaskSignal",
     "UnknownTask",
+    "WorkflowFailed",
+    "WorkflowNotFound",
     "WrongState",
 ]
+
+
+def _subject(name: str) -> str:
+    """How a message calls what it is about."""
+    return name if name.startswith("workflow ") else f"job {name}"
 
 
 class RotaError(Exception):
@@ -118,12 +131,35 @@ class PayloadTooLarge(InvalidJob):
         self.limit = limit
 
 
-class IdInUse(RotaError):
-    """A run of that id has not ended yet."""
+class WorkflowNotFound(RotaError, LookupError):
+    """There is no such workflow: it never was, or ended longer ago than it is kept."""
 
-    def __init__(self, job_id: str, run: str) -> None:
+    def __init__(self, workflow_id: str) -> None:
+        super().__init__(f"there is no workflow {workflow_id}: it never was, or it ended more than a day ago")
+        self.workflow_id = workflow_id
+
+
+class WorkflowFailed(RotaError):
+    """A workflow did not end well: `state` says how it stands, `cause` why."""
+
+    def __init__(self, workflow_id: str, state: str, cause: str) -> None:
+        hint = {"failed": "; resume it to go on", "parked": "; a compensation needs help: mend it, then resume"}
+        super().__init__(f"workflow {workflow_id} is {state}: {cause or 'by request'}{hint.get(state, '')}")
+        self.workflow_id = workflow_id
+        self.state = state
+        self.cause = cause
+
+
+class IdInUse(RotaError):
+    """A run of that id has not ended yet, and was not to be changed, or cannot be changed into the job asked for."""
+
+    def __init__(self, job_id: str, run: str, why: str = "in_use") -> None:
+        unlike = {"task": ", which calls another task", "after": ", which comes after other jobs"}.get(why, "")
         super().__init__(
-            f"job {job_id} already has an unfinished run ({run}): wait for it, cancel it, or choose another id"
+            f"{_subject(job_id)} already has an unfinished run ({run}){unlike}: "
+            "wait for it, cancel it, or choose another id"
+            if job_id != run
+            else f"there is a workflow {run} already, or steps of one that are still kept: choose another id"
         )
         self.job_id = job_id
         self.run = run
@@ -137,11 +173,32 @@ class JobNotFound(RotaError, LookupError):
         self.job_id = job_id
 
 
+class ScheduleNotFound(RotaError, LookupError):
+    """No such schedule: the name is wrong, or it was removed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no schedule {name}: see which there are with `rota schedule list`")
+        self.name = name
+
+
+class ScheduleOutdated(RotaError):
+    """The schedule that is stored has a higher version than the one given. Nothing was changed."""
+
+    def __init__(self, name: str, version: int, stored: int) -> None:
+        super().__init__(
+            f"schedule {name} is stored with version {stored}, which is newer than {version}: "
+            f"give version={stored} or more to change it"
+        )
+        self.name = name
+        self.version = version
+        self.stored = stored
+
+
 class WrongState(RotaError):
     """The job is in a state that does not allow this; `state` says which, and nothing was changed."""
 
     def __init__(self, job_id: str, state: str, verb: str, hint: str = "") -> None:
-        super().__init__(f"cannot {verb} job {job_id}: it is {state}" + (f"; {hint}" if hint else ""))
+        super().__init__(f"cannot {verb} {_subject(job_id)}: it is {state}" + (f"; {hint}" if hint else ""))
         self.job_id = job_id
         self.state = state
         self.verb = verb
@@ -178,7 +235,7 @@ class ResultTimeout(RotaError, TimeoutError):
     """The job has not ended within the time given. It goes on."""
 
     def __init__(self, job_id: str, state: str, timeout: float) -> None:
-        super().__init__(f"job {job_id} has not ended within {timeout:g} s, it is {state}; it goes on")
+        super().__init__(f"{_subject(job_id)} has not ended within {timeout:g} s, it is {state}; it goes on")
         self.job_id = job_id
         self.state = state
 

@@ -78,8 +78,9 @@ class Job(Generic[R]):
             info = (await views.queue_infos([self.queue]))[0]
             workers = await views.workers()
             is_paused = info.is_paused
-            has_workers = any(w.status == "ALIVE" and self.queue in w.info.get("queues", []) for w in workers)
-        return explain(record, snapshot.at, is_paused=is_paused, has_workers=has_workers)
+            has_workers = any(worker.serves(self.queue) for worker in workers)
+        handled_by = next((entry.note for entry in reversed(snapshot.history) if entry.verb == "alert"), "")
+        return explain(record, snapshot.at, is_paused=is_paused, has_workers=has_workers, handled_by=handled_by)
 
     async def history(self) -> list[HistoryEntry]:
         """Every change of state, oldest first, with time, worker, attempt and error."""
@@ -128,16 +129,28 @@ class Job(Generic[R]):
         if outcome == "stopping" or outcome == "processing":
             return JobState.PROCESSING
         if outcome != "cancelled":
-            raise WrongState(self.id, outcome, "cancel", "it has ended")
+            raise WrongState(self.id, outcome.removeprefix("ended "), "cancel", "it has ended")
+        await self._rota.tell_dependents(self.queue)
         return JobState.CANCELLED
 
     async def delete(self) -> None:
         """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
         if await (await self._rota.checked_store()).delete(self._ref) == "missing":
             raise JobNotFound(str(self._ref))
+        await self._rota.tell_dependents(self.queue)
 
     async def redrive(self) -> None:
-        """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound."""
+        """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound.
+
+        A step of a workflow that has ended, or is being undone, is refused too.
+        """
+        record = await self.refresh()
+        over = await self._rota.workflows.over([record])
+        if over:
+            raise WrongState(
+                self.id, record.state.value, "redrive",
+                f"it belongs to workflow {record.options.workflow}, which is {over[record.options.workflow]}",
+            )  # fmt: skip
         outcome = (await (await self._rota.checked_store()).redrive(self.queue, [self._ref]))[0]
         if outcome == "missing":
             raise JobNotFound(str(self._ref))
@@ -146,6 +159,7 @@ class Job(Generic[R]):
         if outcome != "redriven":
             state = (await self.state()).value
             raise WrongState(self.id, state, "redrive", "only a dead letter can be redriven")
+        await self._rota.tell_dependents(self.queue)
 
     # --- twins -------------------------------------------------------------------------------------------------
 
@@ -233,6 +247,7 @@ class Queue:
         store = await self._rota.checked_store()
         while gone := await store.purge(self.name, newest=newest):
             purged += gone
+        await self._rota.tell_dependents(self.name)
         return purged
 
     def pause_sync(self) -> None:
@@ -275,18 +290,24 @@ class DeadLetters:
         self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
         limit: int | None = None, per_second: float | None = None,
     ) -> int:  # fmt: skip
-        """Redrives every dead letter that matches, at most `limit`, no faster than `per_second`; says how many."""
+        """Redrives every dead letter that matches, at most `limit`, no faster than `per_second`; says how many.
+
+        Steps of workflows that have ended, or are being undone, are left alone.
+        """
         if per_second is not None and not per_second > 0:
             raise InvalidOption("per_second", f"must be more than 0, not {per_second!r}")
         redriven = 0
         async for page in self._pages(queue=queue, task=task, error=error, text=text, limit=limit):
             by_queue: dict[str, list[JobRef]] = {}
+            over = await self._rota.workflows.over(page)
             for record in page:
-                by_queue.setdefault(record.ref.queue, []).append(record.ref)
+                if record.options.workflow not in over:
+                    by_queue.setdefault(record.ref.queue, []).append(record.ref)
             for name, refs in by_queue.items():
                 for part in _slices(refs, per_second):
                     outcomes = await self._rota.store.redrive(name, part)
                     redriven += outcomes.count("redriven")
+                    await self._rota.tell_dependents(name)
                     if per_second is not None:
                         await asyncio.sleep(len(part) / per_second)
         return redriven

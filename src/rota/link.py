@@ -9,8 +9,18 @@ from contextlib import suppress
 from typing import Any, Final, Literal, cast, get_args
 
 from rota.core.job import DEFAULT_QUEUE, JobRef
-from rota.errors import ConfigurationError, InvalidOption, JobNotFound, StoreError, StoreUnsupported
+from rota.core.workflow import ENDED, STUCK
+from rota.errors import (
+    ConfigurationError,
+    InvalidOption,
+    JobNotFound,
+    StoreError,
+    StoreUnsupported,
+    WorkflowNotFound,
+)
+from rota.store.flows import Flows
 from rota.store.store import Store
+from rota.store.ties import FLOWS, Ties
 from rota.store.views import Views
 
 Durability = Literal["memory", "fsynced", "replicated"]
@@ -28,8 +38,11 @@ class Link:
     def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
         self.store = store
         self.gateway = store.gateway
+        self.ties = Ties(store)
+        self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
-        self._durability = durability
+        #: What a receipt is worth where nothing else is asked for.
+        self.durability: Durability = durability
         self._replicas = replicas
         self._is_checked = False
         self._is_fsynced = False
@@ -62,7 +75,7 @@ class Link:
                 f"the server holds format {stored.decode(errors='replace')}, this version of Rota knows {FORMAT}: "
                 "upgrade Rota, or use another namespace"
             )
-        if self._durability == "fsynced":
+        if self.durability == "fsynced":
             await self._check_fsync()
         self._is_checked = True
 
@@ -72,13 +85,14 @@ class Link:
             await self._together("fsync", self._check_fsync)
 
     async def _check_fsync(self) -> None:
-        answer = await self.gateway.commands([["CONFIG", "GET", "appendonly"], ["CONFIG", "GET", "appendfsync"]])
-        found = {key: value for part in answer for key, value in _settings(part).items()}
-        if found.get("appendonly") != "yes" or found.get("appendfsync") != "always":
-            raise ConfigurationError(
-                "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
-                f"(it has {found}): with less, an answer can come before the disk has the job"
-            )
+        for answer in await self.gateway.everywhere("CONFIG", "GET", "append*"):
+            settings = _settings(answer)
+            found = {name: settings.get(name) for name in ("appendonly", "appendfsync")}
+            if found != {"appendonly": "yes", "appendfsync": "always"}:
+                raise ConfigurationError(
+                    "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
+                    f"(it has {found}): with less, an answer can come before the disk has the job"
+                )
         self._is_fsynced = True
 
     async def register(self, queues: Iterable[str]) -> None:
@@ -94,15 +108,17 @@ class Link:
         if new:
             await self._together(f"register {' '.join(new)}", register)
 
-    async def make_durable(self, wanted: Collection[Durability]) -> None:
-        """Waits for the replicas where that was asked for."""
+    async def make_durable(self, wanted: Collection[Durability], queues: Iterable[str]) -> None:
+        """Waits for the replicas of the queues where that was asked for."""
         if "replicated" in wanted:
-            await self.gateway.wait_for_replicas(self._replicas)
+            metas = [self.store.keys.queue(queue, "meta") for queue in queues]
+            await self.gateway.wait_for_replicas(
+                self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas}
+            )
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """See `Rota.wait_ended`."""
-        if self._listening is None or self._listening.done():
-            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
+        self._begin_to_listen()
         if ref.run is None:
             ref = (await self._watch(ref))[0]
         key = (ref.queue, ref.run or "")
@@ -110,16 +126,43 @@ class Link:
         # Listening comes before looking, so that the end cannot fall in between.
         self._waiters.setdefault(key, set()).add(ended)
         try:
-            while not (await self._watch(ref))[1]:
+            while True:
+                pinned, has_ended = await self._watch(ref)
+                if has_ended:
+                    return pinned
+                if pinned != ref:  # a follow-up that has become a part of the run before it
+                    return await self.wait_ended(pinned)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_AGAIN_S):
                         await ended.wait()
                 ended.clear()
-            return ref
         finally:
             self._waiters[key].discard(ended)
             if not self._waiters[key]:
                 del self._waiters[key]
+
+    async def wait_flow_ended(self, flow_id: str) -> None:
+        """Until a workflow has ended, or waits for a human."""
+        self._begin_to_listen()
+        key = (FLOWS, flow_id)
+        ended = asyncio.Event()
+        self._waiters.setdefault(key, set()).add(ended)
+        try:
+            while (state := await self.flows.watch(flow_id)) not in (*ENDED, *STUCK):
+                if state == "missing":
+                    raise WorkflowNotFound(flow_id)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN_S):
+                        await ended.wait()
+                ended.clear()
+        finally:
+            self._waiters[key].discard(ended)
+            if not self._waiters[key]:
+                del self._waiters[key]
+
+    def _begin_to_listen(self) -> None:
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen_while_possible(), name="rota-inbox")
 
     async def _watch(self, ref: JobRef) -> tuple[JobRef, bool]:
         seen = await self.store.watch(ref)

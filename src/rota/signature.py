@@ -15,8 +15,16 @@ from typing import Any, Final
 import msgspec
 
 from rota.context import Context, Provided
-from rota.core.codec import decode_arguments, decode_hook, encode_arguments
-from rota.errors import ConfigurationError, InvalidArguments
+from rota.core.codec import (
+    decode_arguments,
+    decode_failure,
+    decode_hook,
+    encode_arguments,
+    encode_arguments_with_results,
+    encode_hook,
+)
+from rota.core.workflow import StepResult, find_results
+from rota.errors import ConfigurationError, InvalidArguments, RotaError
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -68,6 +76,8 @@ class Signature:
                     # Unset stays unset, so that the handler's own default is the one that counts.
                     fields.append((name, annotation | msgspec.UnsetType, msgspec.UNSET))
         self._names = [field[0] for field in fields]
+        self._required = [field[0] for field in fields if len(field) == 2]
+        self._annotations = {field[0]: field[1] for field in fields}
         ordered = sorted(fields, key=len)  # required ones first: a struct wants that, and names decide anyway
         self._struct = msgspec.defstruct(
             f"{task}_arguments", ordered, kw_only=True, forbid_unknown_fields=self._var_named is None
@@ -100,6 +110,27 @@ class Signature:
             raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
         self.decode(encoded)
         return encoded
+
+    def encode_with_results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, list[StepResult]]:
+        """The same where results of steps stand among the arguments: those are checked once they are there."""
+        named = dict(zip(self._positional, args, strict=False)) | kwargs
+        given = {name: value for name, value in named.items() if not find_results(value)}
+        missing = [name for name in self._required if name not in named]
+        unknown = [name for name in named if name not in self._annotations] if self._var_named is None else []
+        if missing or unknown or len(named) < min(len(args), len(self._positional)) + len(kwargs):
+            raise InvalidArguments(self._task, _misfit(missing, unknown))
+        extra = args[len(self._positional) :]
+        if extra and self._var_positional is None:
+            raise InvalidArguments(self._task, f"takes {len(self._positional)} positional arguments, not {len(args)}")
+        for name, value in given.items():
+            self._convert(
+                name, msgspec.to_builtins(value, enc_hook=encode_hook, str_keys=True), self._annotations.get(name, Any)
+            )
+        try:
+            encoded = encode_arguments_with_results(extra, named)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
+        return encoded, find_results([args, kwargs])
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """Typed arguments for the handler; refused where they do not fit its annotations."""
@@ -134,6 +165,10 @@ class Signature:
             raise InvalidArguments(self._task, f"{by_place[gap]!r} has to be given where what follows it is")
         return [values.pop(name) for name in by_place[:gap]] + extra, values | others
 
+    def takes(self, name: str) -> bool:
+        """True when an argument can be given by that name."""
+        return name in self._names or self._var_named is not None
+
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the named arguments, for forms and for callers in other languages."""
         try:
@@ -164,6 +199,66 @@ class Signature:
             return msgspec.convert(value, annotation, str_keys=True, dec_hook=decode_hook)
         except msgspec.ValidationError as error:
             raise InvalidArguments(self._task, f"{name}: {_say(error)}") from error
+
+
+def _misfit(missing: list[str], unknown: list[str]) -> str:
+    if missing:
+        return f"missing argument `{missing[0]}`"
+    return f"no such parameter: `{unknown[0]}`" if unknown else "got two values for one parameter"
+
+
+class FailureSignature:
+    """The parameters of a failure handler: the error, the job, and as many of the task's own as it names.
+
+    The first two are passed by position, whatever they are called. What the task was called with has the types that
+    the task declares, and is only looked at where the handler asks for it.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], task: Signature) -> None:
+        self._name = name
+        self._task = task
+        self.dependencies: list[Dependency] = []
+        hints = _hints(name, function)
+        by_place: list[str] = []
+        self._named: set[str] = set()
+        self._has_var_positional = self._has_var_named = False
+        for parameter in inspect.signature(function).parameters.values():
+            if hints.get(parameter.name) is Context:
+                self.dependencies.append(Dependency(parameter.name, None))
+            elif isinstance(parameter.default, Provided):
+                self.dependencies.append(Dependency(parameter.name, parameter.default))
+            elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                self._has_var_positional = True
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                self._has_var_named = True
+            elif parameter.kind in _POSITIONAL and len(by_place) < 2:
+                by_place.append(parameter.name)
+            else:
+                if parameter.kind in _POSITIONAL:
+                    by_place.append(parameter.name)
+                if parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+                    self._named.add(parameter.name)
+                if parameter.default is inspect.Parameter.empty and not task.takes(parameter.name):
+                    raise ConfigurationError(f"{name!r} asks for {parameter.name!r}, which the task does not have")
+        if len(by_place) < 2 and not self._has_var_positional:
+            raise ConfigurationError(f"{name!r} takes the error and the job first, then arguments of the task")
+        self._places = max(0, len(by_place) - 2)
+
+    def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """Error, job and typed arguments for the handler."""
+        try:
+            failure = decode_failure(encoded)
+        except (ValueError, RecursionError, RotaError) as error:
+            raise InvalidArguments(self._name, f"what failed cannot be read: {error}") from error
+        told: list[Any] = [failure.error, failure.job]
+        if not (self._places or self._named or self._has_var_positional or self._has_var_named):
+            return told, {}
+        args, kwargs = self._task.decode(failure.job.arguments)
+        if not self._has_var_positional:
+            args = args[: self._places]
+        if not self._has_var_named:
+            kwargs = {name: value for name, value in kwargs.items() if name in self._named}
+        return told + args, kwargs
 
 
 def _schema_hook(annotation: type) -> dict[str, Any]:

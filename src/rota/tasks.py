@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+
+import msgspec
 
 from rota.context import Context, SilentReporter
-from rota.core.codec import encode_body
+from rota.core.after import Parent, checked_parents
+from rota.core.codec import HoldsResult, encode_body
 from rota.core.job import (
     DEFAULT_OPTIONS,
     Counts,
+    ErrorRecord,
     JobRecord,
     JobRef,
     Options,
@@ -23,8 +27,11 @@ from rota.core.job import (
     make_options,
 )
 from rota.core.retry import to_ms
+from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
+from rota.core.workflow import StepResult
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
+from rota.failures import SUFFIX, FailureHandler, HandlerDecorator
 from rota.link import Durability, checked_durability
 from rota.signature import Signature
 from rota.store.store import NewJob
@@ -37,21 +44,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C")
+H = TypeVar("H")
 RunIn = Literal["loop", "thread", "process"]
-
-
-class Reject:
-    """`on_same_id=Reject()`: raise `IdInUse` when a run of that id has not ended."""
-
-
-class Ignore:
-    """`on_same_id=Ignore()`: return the run of that id which has not ended, and change nothing."""
+UPDATE: Final = Update()
 
 
 class Call(Generic[R]):
     """One call of a task, ready to be enqueued: the task, its arguments, its options. Checked when it is made."""
 
-    __slots__ = ("durability", "job", "on_same_id", "queue", "task")
+    __slots__ = ("durability", "job", "on_same_id", "options", "parents", "queue", "results", "task")
 
     def __init__(
         self,
@@ -59,13 +60,21 @@ class Call(Generic[R]):
         job: NewJob,
         queue: str,
         *,
-        on_same_id: Reject | Ignore,
+        options: Options,
+        on_same_id: OnSameId,
+        parents: tuple[Parent, ...],
+        results: tuple[StepResult, ...] = (),
         durability: Durability | None,
     ) -> None:
         self.task = task
         self.job = job
         self.queue = queue
         self.on_same_id = on_same_id
+        #: What it comes after.
+        self.parents = parents
+        #: Results of steps that stand among its arguments: such a call can only be a step of their workflow.
+        self.results = results
+        self.options = options
         #: What its receipt must be worth; None: what the client's are.
         self.durability: Durability | None = durability
 
@@ -82,23 +91,37 @@ class Prepared(Generic[P, R]):
         self._queue = checked_new_queue(options.pop("queue", task.queue))
         self._id = "" if options.get("id") is None else checked_id(options["id"])
         self._due = _moment(options.pop("delay", None), options.pop("run_at", None))
-        self._on_same_id = options.pop("on_same_id", Reject())
-        if not isinstance(self._on_same_id, Reject | Ignore):
-            raise InvalidOption("on_same_id", f"takes Ignore() or Reject(), not {self._on_same_id!r}")
+        self._on_same_id = _on_same_id(options)
         options.pop("id", None)
         self._durability: Durability | None = _durability(options)
+        self._parents = checked_parents(options.pop("after", ()))
         self.options = make_options(options) if options else DEFAULT_OPTIONS
+        if self._parents:
+            self.options = msgspec.structs.replace(self.options, after=tuple(map(str, self._parents)))
         self._expiry = _expiry(self.options)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
-        arguments = self.task.signature.encode(args, kwargs)
+        results: list[StepResult] = []
+        try:
+            arguments = self.task.signature.encode(args, kwargs)
+        except HoldsResult:
+            arguments, results = self.task.signature.encode_with_results(args, kwargs)
         limit = self.task.rota.max_payload
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
         body = encode_body(self.options, self.task.name, arguments)
-        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body)
-        return Call(self.task, job, self._queue, on_same_id=self._on_same_id, durability=self._durability)
+        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body, self._on_same_id.flags)
+        return Call(
+            self.task,
+            job,
+            self._queue,
+            options=self.options,
+            on_same_id=self._on_same_id,
+            parents=self._parents,
+            results=tuple(results),
+            durability=self._durability,
+        )
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""
@@ -122,19 +145,16 @@ class Task(Generic[P, R, C]):
         run_in: RunIn | None,
         defaults: Mapping[str, Any],
     ) -> None:
-        if not inspect.isroutine(function):
-            raise ConfigurationError(f"rota.task takes a function (def or async def), not {function!r}")
-        is_async = inspect.iscoroutinefunction(function)
-        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-            raise ConfigurationError(
-                f"task {function.__qualname__!r} is a generator: a task returns, it does not yield"
-            )
+        is_async = _is_async(function, "rota.task")
         self.rota = rota
         self.function = function
         self.name = checked_task_name(name or function.__name__)
+        if self.name.endswith(SUFFIX):
+            raise InvalidOption("name", f"{self.name!r}: names that end in {SUFFIX} are those of failure handlers")
         self.queue = checked_new_queue(queue)
         self.run_in: RunIn = _run_in(self.name, run_in, is_async=is_async)
         self.defaults = dict(defaults)
+        self.failure_handler: FailureHandler | None = None
         update_wrapper(self, function, updated=())  # the function's own attributes must not hide those of the task
         self._plain = Prepared(self, {})
 
@@ -182,14 +202,17 @@ class Task(Generic[P, R, C]):
         keep: Any = None,
         tags: Any = None,
         meta: dict[str, Any] | None = None,
-        on_same_id: Reject | Ignore | None = None,
+        lock: str | None = None,
+        after: Iterable[Any] | None = None,
+        on_same_id: OnSameId | None = None,
         durability: Durability | None = None,
     ) -> Prepared[P, R]:
         """The same task with other options for the jobs made through it (spec: job options)."""
         given = {
             "id": id, "queue": queue, "priority": priority, "delay": delay, "run_at": run_at, "retry": retry,
             "max_stalls": max_stalls, "at_most_once": at_most_once, "progress_timeout": progress_timeout,
-            "expires": expires, "keep": keep, "tags": tags, "meta": meta, "on_same_id": on_same_id,
+            "expires": expires, "keep": keep, "tags": tags, "meta": meta, "lock": lock, "after": after,
+            "on_same_id": on_same_id,
             "durability": durability,
         }  # fmt: skip
         chosen = {option: value for option, value in given.items() if value is not None}
@@ -208,6 +231,49 @@ class Task(Generic[P, R, C]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""
         return self._plain.enqueue_sync(*args, **kwargs)
+
+    @overload
+    def on_failure(
+        self, function: Callable[Concatenate[ErrorRecord, JobRecord, P], H]
+    ) -> Callable[Concatenate[ErrorRecord, JobRecord, P], H]: ...
+    @overload
+    def on_failure(
+        self, function: Callable[Concatenate[Context, ErrorRecord, JobRecord, P], H]
+    ) -> Callable[Concatenate[Context, ErrorRecord, JobRecord, P], H]: ...
+    @overload
+    def on_failure(self, function: Callable[[ErrorRecord, JobRecord], H]) -> Callable[[ErrorRecord, JobRecord], H]: ...
+    @overload
+    def on_failure(
+        self, function: Callable[[Context, ErrorRecord, JobRecord], H]
+    ) -> Callable[[Context, ErrorRecord, JobRecord], H]: ...
+    @overload
+    def on_failure(
+        self, *, run_in: RunIn | None = ..., priority: str | int = ..., retry: Any = ..., max_stalls: int = ...,
+        at_most_once: bool = ..., timeout: float | timedelta | None = ...,
+        progress_timeout: float | timedelta = ..., keep: Any = ..., tags: Iterable[str] = ...,
+        meta: dict[str, Any] = ...,
+    ) -> HandlerDecorator[P]: ...  # fmt: skip
+    def on_failure(
+        self, function: Callable[..., Any] | None = None, *, run_in: RunIn | None = None, **options: Any
+    ) -> Any:
+        """Declares what runs when a job of this task has failed for good: `@send.on_failure`, with options or without.
+
+        The function takes `(error, job)`, an `ErrorRecord` and the `JobRecord` that failed, and, if it wants them, the
+        task's own parameters. It runs as a job of its own in `<queue>-fail`, made in the very step that fails the
+        other, and is tried 100 times unless `retry=` says otherwise. It stays a plain function. Raises TaskConflict
+        when the task has another one.
+        """
+
+        def declare(declared: Callable[..., Any]) -> Callable[..., Any]:
+            is_async = _is_async(declared, f"{self.name}{SUFFIX}")
+            other = self.failure_handler
+            if other is not None and _origin(other) != _origin_of(declared):
+                raise TaskConflict(f"task {self.name!r} already has a failure handler: {'.'.join(_origin(other))}")
+            chosen = _run_in(f"{self.name}{SUFFIX}", run_in, is_async=is_async)
+            self.failure_handler = FailureHandler(self, declared, run_in=chosen, options=options)
+            return declared
+
+        return HandlerDecorator[P](declare) if function is None else declare(function)
 
     @cached_property
     def signature(self) -> Signature:
@@ -292,6 +358,15 @@ class Registry:
             raise UnknownTask(f"no task is called {name!r}; this program declares: {known}")
         return task
 
+    def find(self, name: str) -> Task[Any, Any, Any] | FailureHandler:
+        """What a job's record names: a task, or the failure handler of one."""
+        if not name.endswith(SUFFIX):
+            return self.get(name)
+        task = self.get(name.removesuffix(SUFFIX))
+        if task.failure_handler is None:
+            raise UnknownTask(f"task {task.name!r} has no failure handler in this program")
+        return task.failure_handler
+
     def __contains__(self, name: str) -> bool:
         return name in self._tasks
 
@@ -306,6 +381,7 @@ def check_defaults(defaults: Mapping[str, Any]) -> None:
     """Refuses what cannot be a default of a task's or a queue's jobs."""
     options = dict(defaults)
     _durability(options)
+    _on_same_id(options)
     make_options(options)
 
 
@@ -330,8 +406,20 @@ def _beside(
     return tuple(filled), {**named, **kwargs}
 
 
-def _origin(task: Task[Any, Any, Any]) -> tuple[str, str]:
-    return task.function.__module__, task.function.__qualname__
+def _is_async(function: Callable[..., Any], wanted_by: str) -> bool:
+    if not inspect.isroutine(function):
+        raise ConfigurationError(f"{wanted_by} takes a function (def or async def), not {function!r}")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise ConfigurationError(f"task {function.__qualname__!r} is a generator: a task returns, it does not yield")
+    return inspect.iscoroutinefunction(function)
+
+
+def _origin(declared: Task[Any, Any, Any] | FailureHandler) -> tuple[str, str]:
+    return _origin_of(declared.function)
+
+
+def _origin_of(function: Callable[..., Any]) -> tuple[str, str]:
+    return function.__module__, function.__qualname__
 
 
 def _run_in(name: str, run_in: Any, *, is_async: bool) -> RunIn:
@@ -352,6 +440,13 @@ def _moment(delay: Any, run_at: Any) -> str:
     if run_at is not None:
         return str(checked_time_ms(run_at, "run_at"))
     return "" if delay is None else f"+{to_ms(delay, 'delay')}"
+
+
+def _on_same_id(options: dict[str, Any]) -> OnSameId:
+    chosen = options.pop("on_same_id", UPDATE)
+    if not isinstance(chosen, Update | Ignore | Reject):
+        raise InvalidOption("on_same_id", f"takes Update(...), Ignore() or Reject(), not {chosen!r}")
+    return chosen
 
 
 def _durability(options: dict[str, Any]) -> Durability | None:

@@ -150,11 +150,6 @@ class _LocalMouth:
 async def _delete_all(rota: Rota) -> None:
     """Every key of the namespace, slice by slice."""
     gateway = rota.store.gateway
-    cursor = 0
-    while True:
-        answer: list[Any] = await gateway.command("SCAN", cursor, "MATCH", f"{rota.namespace}:*", "COUNT", 1_000)
-        if answer[1]:
-            await gateway.command("UNLINK", *answer[1])
-        cursor = int(answer[0])
-        if cursor == 0:
-            return
+    names = await gateway.keys(f"{rota.namespace}:*")
+    for start in range(0, len(names), 1_000):
+        await gateway.commands([["UNLINK", name] for name in names[start : start + 1_000]])

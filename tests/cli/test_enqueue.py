@@ -104,7 +104,8 @@ def test_without_the_program_the_announced_queue_and_defaults_count(cli: Cli, ha
 def test_an_id_in_use_is_refused_or_returned(cli: Cli) -> None:
     first = cli.json("enqueue", "add", "1", "--id", "mine", *APP)
 
-    assert "already has an unfinished run" in cli.run("enqueue", "add", "1", "--id", "mine", *APP, code=4).err
+    refused = cli.run("enqueue", "add", "1", "--id", "mine", "--on-same-id", "reject", *APP, code=4)
+    assert "already has an unfinished run" in refused.err
     again = cli.json("enqueue", "add", "1", "--id", "mine", "--on-same-id", "ignore", *APP)
 
     assert again == {**first, "is_new": False}

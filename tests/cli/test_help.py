@@ -14,6 +14,8 @@ from rota.errors import (
     InvalidArguments,
     JobFailed,
     JobNotFound,
+    ScheduleNotFound,
+    ScheduleOutdated,
     StoreDenied,
     StoreFull,
     StoreUnavailable,
@@ -56,7 +58,7 @@ def test_help_waits_for_no_library_that_only_a_command_needs() -> None:
 
 
 def test_every_command_has_a_help_of_its_own() -> None:
-    groups = {"job": 7, "queue": 4, "dead": 4}
+    groups = {"job": 7, "queue": 4, "dead": 4, "schedule": 6}
     for name in COMMANDS:
         assert run([name, "--help"]) == 0
     for group, count in groups.items():
@@ -79,9 +81,11 @@ def test_every_error_has_the_exit_code_of_its_kind() -> None:
     codes = [
         (InvalidArguments("t", "m"), 2),
         (JobNotFound("j"), 3),
+        (ScheduleNotFound("s"), 3),
         (UnknownTask("t"), 3),
         (WrongState("j", "failed", "cancel"), 4),
         (IdInUse("j", "r"), 4),
+        (ScheduleOutdated("s", 1, 2), 4),
         (StoreUnavailable("s"), 5),
         (StoreFull("s"), 5),
         (StoreDenied("s"), 5),

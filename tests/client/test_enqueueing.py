@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 import redis
 
-from rota import Call, IdInUse, Ignore, InvalidArguments, InvalidJob, Job, JobState, Middleware, Rota, UnknownTask
+from rota import (
+    Call,
+    IdInUse,
+    Ignore,
+    InvalidArguments,
+    InvalidJob,
+    Job,
+    JobState,
+    Middleware,
+    Reject,
+    Rota,
+    UnknownTask,
+)
 from rota.core.codec import decode_arguments
 from tests.client.hands import Hand, calls_of, connections_of, dump, job_keys
 from tests.leaks import delete_keys
@@ -71,9 +83,9 @@ async def test_each_of_many_has_its_own_outcome(rota: Rota, count: Any) -> None:
     outcomes = await rota.enqueue_many(
         [
             count.using(id="new").call(1),
-            count.using(id="held").call(2),
+            count.using(id="held", on_same_id=Reject()).call(2),
             count.using(id="held", on_same_id=Ignore()).call(3),
-            count.using(id="new").call(4),
+            count.using(id="new", on_same_id=Reject()).call(4),
             count.call(5),
         ]
     )

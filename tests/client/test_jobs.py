@@ -445,12 +445,15 @@ async def test_what_has_ended_cannot_be_cancelled(
     assert _without_calls(dump(raw, namespace)) == before
 
 
-async def test_a_second_cancel_changes_nothing(send: Task[[], Any, Any], raw: redis.Redis, namespace: str) -> None:
+async def test_a_second_cancel_is_refused_and_changes_nothing(
+    send: Task[[], Any, Any], raw: redis.Redis, namespace: str
+) -> None:
     job = await send.enqueue()
     await job.cancel("first")
     before = _without_calls(dump(raw, namespace))
 
-    assert await job.cancel("second") == JobState.CANCELLED
+    with pytest.raises(WrongState, match="cancelled"):
+        await job.cancel("second")
 
     assert _without_calls(dump(raw, namespace)) == before
 

@@ -260,7 +260,7 @@ async def test_an_id_whose_run_has_not_ended_is_rejected(
 
     first = await send.using(id="x").enqueue("first")
     before = job_keys(raw, namespace)
-    for again in (send.using(id="x"), send.using(id="x", on_same_id=Reject()), send.using(id="x", delay=5)):
+    for again in (send.using(id="x", on_same_id=Reject()), send.using(id="x", on_same_id=Reject(), delay=5)):
         with pytest.raises(IdInUse, match=f"default:x already has an unfinished run.*{first.run}") as refusal:
             await again.enqueue("second")
         assert (refusal.value.job_id, refusal.value.run) == ("default:x", first.run)
@@ -270,7 +270,7 @@ async def test_an_id_whose_run_has_not_ended_is_rejected(
     }
     claimed = await hand.take(first)
     with pytest.raises(IdInUse):
-        await send.using(id="x").enqueue("third")
+        await send.using(id="x", on_same_id=Reject()).enqueue("third")
     await hand.complete(claimed)
     fresh = await send.using(id="x").enqueue("fourth")
     assert (fresh.id, fresh.run != first.run) == (first.id, True)

@@ -35,7 +35,15 @@ from tests.eventually import eventually, eventually_sync
 from tests.servers import OwnServers, Server
 
 #: Coroutines that are plumbing between the parts of the client, or close what their own loop opened.
-INTERNAL = {"wait_ended", "checked_store", "checked_views"}
+INTERNAL = {
+    "wait_ended",
+    "tell_dependents",
+    "wait_flow_ended",
+    "checked_flows",
+    "checked_link",
+    "checked_store",
+    "checked_views",
+}
 
 
 @pytest.fixture

@@ -124,6 +124,22 @@ async def test_the_worker_is_the_real_one(server: Server) -> None:
                 await job.result(0)
 
 
+async def test_workflows_run_to_their_end(server: Server) -> None:
+    async with isolated(rota, server.url):
+        async with rota.workflow("letters") as flow:
+            first = flow.step(send.call("a"))
+            flow.step(send.call(first.result))
+        async with rota.workflow("broken") as undone:
+            one = undone.step(send.call("b"))
+            one.undo(send.call("c"))
+            undone.step(hopeless.call(), after=[one])
+
+        await run_jobs(rota)
+
+        assert await flow.result(1) == "dear dear a"
+        assert await undone.state() == "undone"
+
+
 async def test_only_the_queues_that_are_named(server: Server) -> None:
     async with isolated(rota, server.url):
         mail, other = await send.enqueue("ann"), await in_thread.enqueue()

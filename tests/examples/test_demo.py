@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from examples.demo.kinds import KINDS, LAST
+from examples.demo.orders import WORKFLOWS
 from tests.eventually import eventually_sync
 from tests.examples.programs import ROOT
 
@@ -45,7 +46,7 @@ def test_one_round_ends_by_itself_and_every_job_as_expected(tmp_path: Path) -> N
         printed, _ = process.communicate(timeout=120)
 
     assert process.returncode == 0, printed
-    for kind in (*KINDS, LAST):
+    for kind in (*KINDS, *WORKFLOWS, LAST):
         assert any(line.startswith(kind.name) and line.endswith("  ok") for line in printed.splitlines()), printed
     assert list(tmp_path.iterdir()) == []
 

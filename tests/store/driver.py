@@ -8,10 +8,14 @@ from typing import Any, Final, cast
 
 import redis
 
-from rota.core.codec import encode_body, encode_error
+from rota.core.after import Parent, checked_parents
+from rota.core.codec import UndecodableRecord, decode_body, encode_body, encode_error
 from rota.core.job import ErrorRecord, JobRef, Keep, Options
+from rota.core.same_id import OnSameId, Reject
 from rota.core.states import JobState
+from rota.core.workflow import Flow, Step
 from rota.store.address import parse_address
+from rota.store.flows import Flows, flow_edge
 from rota.store.gateway import Gateway
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
 from rota.store.store import (
@@ -29,6 +33,7 @@ from rota.store.store import (
     Snoozed,
     Store,
 )
+from rota.store.ties import Edge, Tied, Ties
 from rota.store.views import Snapshot, Views
 from tests.servers import Server
 
@@ -39,6 +44,7 @@ CLOCK_LIFE_MS: Final = 600_000
 #: Ticks come closer together than this while any worker serves the queue.
 TICK_MS: Final = 1_500
 
+REJECT: Final = Reject()
 STATES: Final = tuple(state.value for state in JobState)
 WAITING: Final = ("pending", "scheduled", "blocked")
 FINISHED: Final = ("completed", "failed", "cancelled")
@@ -55,10 +61,17 @@ def body(arguments: object = (), *, task: str = "noop", **options: Any) -> bytes
 
 
 def new_job(
-    id: str = "", arguments: object = (), *, priority: int = 0, due: str = "", expiry: str = "", **options: Any
+    id: str = "",
+    arguments: object = (),
+    *,
+    priority: int = 0,
+    due: str = "",
+    expiry: str = "",
+    again: OnSameId = REJECT,
+    **options: Any,
 ) -> NewJob:
     """A job to be made."""
-    return NewJob(id, priority, due, expiry, body(arguments, **options))
+    return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again.flags)
 
 
 class Driver:
@@ -72,6 +85,8 @@ class Driver:
         self.redis = server.client()
         self.redis.set(CLOCK, 0, px=CLOCK_LIFE_MS)
         self.client = Store(self.gateway, self.keys, "client")
+        self.ties = Ties(self.client)
+        self.flows = Flows(self.client, self.ties)
         self._workers: dict[str, Worker] = {}
 
     async def close(self) -> None:
@@ -96,6 +111,49 @@ class Driver:
     async def one(self, id: str = "", *, queue: str = QUEUE, **options: Any) -> JobRef:
         """Makes one job."""
         return (await self.enqueue(new_job(id, **options), queue=queue))[0]
+
+    async def after(
+        self, *parents: Any, id: str = "", queue: str = QUEUE, again: OnSameId = REJECT, **options: Any
+    ) -> JobRef:
+        """Makes one job that comes after others."""
+        named = checked_parents(parents)
+        job = new_job(id, again=again, after=tuple(map(str, named)), **options)
+        (made,) = await self.ties.enqueue(queue, [Tied(job, named)])
+        assert made.is_new, made
+        return ref_of(made, queue)
+
+    async def post(self, queue: str = QUEUE) -> None:
+        """Delivers all news, as a worker would."""
+        await self.ties.post_all(queue)
+
+    async def workflow(
+        self, id: str, *, queue: str = QUEUE, steps: int = 1, limit: int = 0, on_failure: str = "hold"
+    ) -> str:
+        """Commits a workflow of steps that come one after another; the state it is in."""
+        plans: list[Step] = []
+        edges: list[Edge] = []
+        for place in range(steps):
+            before = [Parent(JobRef(queue, f"{id}.{place - 1}"))] if place else []
+            gate = [Parent(JobRef("~", id))] if limit and not place else []
+            tied = Tied(new_job(f"{id}.{place}"), [*before, *gate])
+            (one,), _ = await self.ties.prepare(queue, {0: tied}, kind="step", patience_ms=60_000)
+            after = (place - 1,) if place else ()
+            plans.append(Step(one.id, queue, one.run, "noop", after, f"step{place}"))
+            if place:
+                parent = JobRef(queue, plans[place - 1].id, plans[place - 1].run)
+                edges.append(Edge(queue, one.run, Parent(parent), before[0].name))
+            edges.append(flow_edge(id, f"s{place}", queue, one.id, one.run))
+        await self.ties.register(edges)
+        fields = {"name": "order", "limit": str(limit), "on_failure": on_failure, "gate": "shut" if limit else "open"}
+        state = await self.flows.open(id, plans, fields, nonce=id)
+        await self.flows.drive(id)
+        return state
+
+    async def flow(self, id: str) -> Flow:
+        """A workflow as it stands."""
+        flow = await self.flows.read(id)
+        assert flow is not None
+        return flow
 
     async def dead_letter(self, id: str = "", *, keep: Keep = DEFAULT_KEEP) -> JobRef:
         """Makes a job that has failed for good."""
@@ -143,15 +201,19 @@ class Driver:
     def key(self, name: str, part: str = "", *, queue: str = QUEUE) -> str:
         return self.keys.queue(queue, name, part)
 
-    def index(self, name: str, *, queue: str = QUEUE) -> dict[str, float]:
+    def index(self, name: str, part: str = "", *, queue: str = QUEUE) -> dict[str, float]:
         """One sorted set: member -> score."""
-        entries = self.redis.zrange(self.key(name, queue=queue), 0, -1, withscores=True)
+        entries = self.redis.zrange(self.key(name, part, queue=queue), 0, -1, withscores=True)
         return {member.decode(): score for member, score in cast(list[tuple[bytes, float]], entries)}
 
     def hash(self, name: str, part: str = "", *, queue: str = QUEUE) -> dict[str, str]:
         """One hash."""
         found = cast(dict[bytes, bytes], self.redis.hgetall(self.key(name, part, queue=queue)))
         return {key.decode(): value.decode(errors="backslashreplace") for key, value in found.items()}
+
+    def members(self, name: str, part: str = "", *, queue: str = QUEUE) -> set[str]:
+        """One set."""
+        return {member.decode() for member in cast(set[bytes], self.redis.smembers(self.key(name, part, queue=queue)))}
 
     def counts(self, *, queue: str = QUEUE) -> dict[str, int]:
         """Runs in each state, where there are any."""
@@ -186,7 +248,7 @@ class Driver:
                 if run in state_of:
                     yield f"{run} is {state_of[run]} and {state}"
                 state_of[run] = state
-        for run in state_of.keys() ^ jobs.keys():
+        for run in state_of.keys() ^ (jobs.keys() - self.index("unborn", queue=queue).keys()):
             yield f"{run} is in one of index ({state_of.get(run)}) and records ({run in jobs}), not in both"
         for run, line in lines.items():
             said, indexed = line.partition(" ")[0], state_of.get(run)
@@ -202,6 +264,89 @@ class Driver:
             if state_of.get(run) not in WAITING:
                 yield f"{run} would expire, but is {state_of.get(run)}"
         yield from self._retention_problems(queue, indexes)
+        yield from self._lock_problems(queue, state_of, jobs)
+        yield from self._tie_problems(queue, state_of, jobs)
+        yield from self._news_problems(queue, jobs)
+
+    def _lock_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
+        """Of the runs of a lock that are due, one is pending or at work, and the others wait in its lane."""
+        locked, locks = self.hash("locked", queue=queue), self.hash("locks", queue=queue)
+        stopping = self.index("stopping", queue=queue)
+        lanes = {lock: self.index("lane", lock, queue=queue) for lock in {*locked.values(), *locks.keys()}}
+        for run, record in jobs.items():
+            lock, state = _lock(run, record), state_of.get(run)
+            if lock and (state in WAITING or state == "processing") and locked.get(run) != lock:
+                yield f"{run} is {state} and wants lock {lock}, not {locked.get(run)}"
+        for run, lock in locked.items():
+            state = state_of.get(run)
+            if state not in (*WAITING, "processing") and run not in stopping:
+                yield f"{run} is {state}, but still has lock {lock}"
+            is_occupant = locks.get(lock) == run
+            if (state in ("pending", "processing") or run in stopping) and not is_occupant:
+                yield f"{run} is {state}, but lock {lock} belongs to {locks.get(lock)}"
+            if is_occupant and state in ("scheduled", "blocked"):
+                yield f"{run} is {state} and holds lock {lock}"
+            if is_occupant and run in lanes[lock]:
+                yield f"{run} holds lock {lock} and waits for it"
+        for lock, lane in lanes.items():
+            if lane and lock not in locks:
+                yield f"nobody holds lock {lock}, and {sorted(lane)} wait for it"
+            for run in lane:
+                if state_of.get(run) != "blocked":
+                    yield f"{run} waits for lock {lock} and is {state_of.get(run)}"
+        for lock, run in locks.items():
+            if locked.get(run) != lock:
+                yield f"lock {lock} belongs to {run}, which has {locked.get(run)}"
+
+    def _tie_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
+        """A blocked run knows what it waits for, and what it waits for knows the run."""
+        followers, follows = self.hash("followers", queue=queue), self.hash("follows", queue=queue)
+        stopping, unborn = self.index("stopping", queue=queue), self.index("unborn", queue=queue)
+        locked = self.hash("locked", queue=queue)
+        for holder, entry in followers.items():
+            run = entry.partition(" ")[0]
+            if follows.get(run) != holder or state_of.get(run) != "blocked":
+                yield f"{run} follows {follows.get(run)}, not {holder}, and is {state_of.get(run)}"
+            if state_of.get(holder) != "processing" and holder not in stopping:
+                yield f"{run} follows {holder}, which is {state_of.get(holder)}"
+        for run, holder in follows.items():
+            if followers.get(holder, "").partition(" ")[0] != run:
+                yield f"{run} follows {holder}, which knows nothing of it"
+        needs = {run: self.hash("needs", run, queue=queue) for run in self.members("tied", queue=queue)}
+        for run in needs:
+            if run not in jobs:
+                yield f"{run} is forgotten, but for what it comes after"
+        lanes = {lock: self.index("lane", lock, queue=queue) for lock in set(locked.values())}
+        for run, state in state_of.items():
+            reasons = [run in follows, bool(needs.get(run)), run in locked and run in lanes[locked[run]]]
+            if state == "blocked" and sum(reasons) != 1:
+                yield f"{run} is blocked for {sum(reasons)} reasons: same id, after, lock = {reasons}"
+            if state in ("pending", "scheduled", "processing") and any(reasons):
+                yield f"{run} is {state} in spite of: same id, after, lock = {reasons}"
+        for run in unborn:
+            if run not in jobs:
+                yield f"{run} is unborn and has no record"
+        merged = self.hash("merged", queue=queue)
+        for run, holder in merged.items():
+            if holder not in jobs and holder not in stopping:
+                yield f"{run} became a part of {holder}, which is forgotten"
+
+    def _news_problems(self, queue: str, jobs: Mapping[str, str]) -> Iterator[str]:
+        """What is kept of ties goes with the runs that it ties, or with the news that is still to be told."""
+        parents, tied = self.members("parents", queue=queue), self.members("tied", queue=queue)
+        outbox, endings = self.index("outbox", queue=queue), self.hash("endings", queue=queue)
+        merged = self.hash("merged", queue=queue)
+        for run in parents - jobs.keys() - merged.keys() - outbox.keys():
+            if run not in self.index("stopping", queue=queue):
+                yield f"{run} is forgotten, but for those who come after it"
+        for name, entries in (("outbox", outbox), ("endings", endings)):
+            for run in entries.keys() - parents:
+                yield f"{run} is in {name}, and nobody comes after it"
+        for name, owners in (("heirs", parents), ("needs", tied), ("dooms", tied)):
+            prefix = self.key(name, queue=queue) + ":"
+            for key in self.all_keys():
+                if key.startswith(prefix) and key.removeprefix(prefix) not in owners:
+                    yield f"{key} belongs to no run"
 
     def _secondary_problems(self, queue: str, jobs: Mapping[str, str], stopping: Mapping[str, float]) -> Iterator[str]:
         ids, named = self.hash("ids", queue=queue), self.hash("named", queue=queue)
@@ -221,7 +366,7 @@ class Driver:
                 yield f"{key} belongs to no run"
 
     def _retention_problems(self, queue: str, indexes: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-        rules = {rule.decode() for rule in cast(set[bytes], self.redis.smembers(self.key("rules", queue=queue)))}
+        rules = self.members("rules", queue=queue)
         entries: dict[str, set[str]] = {state: set() for state in FINISHED}
         prefix = self.key("kept", queue=queue) + ":"
         for key in self.all_keys():
@@ -231,9 +376,12 @@ class Driver:
                     yield f"{key} is swept by nobody"
                 found = cast(list[bytes], self.redis.lrange(key, 0, -1))
                 entries[rule.partition(":")[0]] |= {entry.decode() for entry in found}
+        # What a workflow may still need is kept until that has ended.
+        steps = {run.decode() for run in cast(set[bytes], self.redis.smembers(self.key("steps", queue=queue)))}
         for state in FINISHED:
             for run, ended_at in indexes[state].items():
-                if f"{run} {ended_at:.0f}" not in entries[state]:
+                is_needed = run in steps and state != "completed"
+                if f"{run} {ended_at:.0f}" not in entries[state] and not is_needed:
                     yield f"{run} is {state} and would be kept for ever"
 
 
@@ -379,3 +527,11 @@ def _value(client: redis.Redis, key: str) -> object:
     if kind == "stream":
         return client.xrange(key)
     return client.get(key)
+
+
+def _lock(run: str, record: str) -> str:
+    """The lock that a record asks for; a record that cannot be read asks for none."""
+    try:
+        return decode_body(run, record.encode()).options.lock
+    except UndecodableRecord:
+        return ""

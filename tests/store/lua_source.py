@@ -36,9 +36,9 @@ _KEYWORDS: Final = {
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
     "repeat", "return", "then", "true", "until", "while",
 }
-#: What the server gives to every script.
+#: What the server, and the loader, give to every script.
 _GIVEN: Final = {
-    "KEYS", "ARGV", "redis", "server", "cjson", "cmsgpack", "bit", "struct", "string", "table", "math",
+    "KEYS", "ARGV", "IS_CLUSTER", "redis", "server", "cjson", "cmsgpack", "bit", "struct", "string", "table", "math",
     "assert", "error", "ipairs", "next", "pairs", "pcall", "select", "tonumber", "tostring", "type", "unpack",
 }
 # fmt: on

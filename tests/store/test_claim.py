@@ -99,7 +99,7 @@ async def test_a_copy_of_an_older_claim_that_was_long_on_its_way_takes_nothing(d
 async def test_an_empty_queue_brings_nothing_and_nothing_to_wait_for(driver: Driver) -> None:
     claims = await driver.worker().claims(5)
 
-    assert claims == ([], None)
+    assert claims == ([], None, False, None)
     assert driver.all_keys() == sorted([driver.key("idle"), driver.key("meta")])
 
 

@@ -18,7 +18,7 @@ from rota.store.keys import Keys
 from rota.store.store import Made, Store, read_claims
 from tests.eventually import eventually
 from tests.servers import Kind, OwnServers, Server
-from tests.store.driver import QUEUE, Driver, completed, new_job
+from tests.store.driver import CLOCK, QUEUE, Driver, completed, failed, new_job
 from tests.store.proxy import Proxy
 
 each_kind = pytest.mark.parametrize("kind", ["valkey", "redis7"])
@@ -427,3 +427,18 @@ def no_errors_are_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Nothing is left to the event loop's last resort."""
     yield
     assert not [record for record in caplog.get_records("call") if record.name == "asyncio" and record.levelno >= 40]
+
+
+async def test_scripts_that_travel_together_run_in_order_also_the_first_time(driver: Driver) -> None:
+    """A claim that is sent along with reports sees what they changed, though the server has yet to load them."""
+    await driver.one("first")
+    (job,) = await driver.worker().claim()
+    driver.redis.script_flush()
+    gateway = Gateway(driver.gateway.address, clock=CLOCK)
+    store = Store(gateway, driver.keys, "w1")
+    calls = [call for call, _ in store.report_calls(QUEUE, [failed(job, "")])]
+
+    answers = await gateway.run_many([*calls, store.claim_call(QUEUE, 1, call=100, token="t")])
+
+    assert [claimed.run for claimed in read_claims(QUEUE, "t", answers[-1]).jobs] == [job.run]
+    await gateway.close()

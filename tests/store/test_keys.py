@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.after import may_fail, to_parent
 from rota.core.job import JobRef, Keep, checked_queue
+from rota.core.same_id import Update
+from rota.core.schedule import Every, Schedule
 from rota.errors import InvalidOption
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from rota.store.schedules import ScheduleStore
+from rota.store.ties import Tied
 from tests.leaks import delete_keys
 from tests.servers import OwnServers
-from tests.store.driver import QUEUE, Driver, new_job
+from tests.store.driver import QUEUE, Driver, body, new_job
 
 SLOTS = 16_384
 
@@ -39,6 +44,7 @@ def slot_of(key: str) -> int:
 async def _exercise(driver: Driver, queue: str) -> None:
     """Uses every verb, and leaves something of everything behind."""
     worker = driver.worker()
+    await worker.store.announce_handlers(queue, {"noop": ""})
     refs = await driver.enqueue(
         *[new_job() for _ in range(6)],
         new_job("chosen"),
@@ -56,8 +62,39 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await driver.client.cancel(refs[3])
     await worker.store.heartbeat(queue, [(jobs[5].run, jobs[5].claim)])
     await driver.client.delete(refs[4])
+    for lock in ("a", "b"):
+        await driver.enqueue(*[new_job(lock=lock, priority=-1)] * 2, queue=queue)
+    again = Update()
+    await worker.claim(2, queue=queue)
+    await driver.enqueue(new_job("again", priority=-2), queue=queue)
+    (merging,) = await worker.claim(queue=queue)
+    await driver.enqueue(new_job("again", again=again), queue=queue)
+    await worker.fail(merging, "+60000")
+    await driver.enqueue(new_job("followed", priority=-2), queue=queue)
+    await worker.claim(queue=queue)
+    await driver.enqueue(new_job("followed", again=again), queue=queue)
+    parent = await driver.one("parent", queue=queue, due="+50000")
+    child = await driver.after(parent, queue=queue)
+    await driver.after(may_fail(child), child, queue=queue)
+    await driver.client.cancel(parent)
+    await driver.post(queue)
+    await driver.client.cancel(await driver.one("other", queue=queue, due="+50000"))
+    other = await driver.one("another", queue=queue, due="+50000")
+    await driver.after(other, queue=queue)
+    await driver.client.cancel(other)
+    tied = Tied(new_job(after=("x:y",)), [to_parent("x:y")])
+    await driver.ties.prepare(queue, {0: tied})
+    for number in range(3):
+        await driver.workflow(f"flow-{number}", queue=queue, limit=1 if number != 1 else 9)
+    await driver.flows.turn(await driver.flow("flow-1"), "failed", next_ms=60_000)
+    told = await driver.one("told", queue=queue, priority=-9)
+    await driver.after(told, queue=queue)
+    (job,) = await worker.claim(queue=queue)
+    await worker.complete(job, b"1")
     await driver.client.pause(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
+    schedule = Schedule(name="s", queue=queue, rule=Every(60), body=body())
+    await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
     await worker.store.register_queues([queue])
@@ -79,7 +116,7 @@ async def test_every_key_of_a_busy_server_is_in_the_table_with_its_type(driver: 
         assert is_permanent(key, driver.keys.namespace) != has_expiry
 
     seen = {spec.pattern for key in keys if (spec := spec_of(key, driver.keys.namespace))}
-    not_yet = {"blocked", "format"}  # nothing blocks a job yet; the format is written by the client above the store
+    not_yet = {"format"}  # written by the client above the store
     assert seen == {spec.pattern for spec in (*QUEUE_KEYS.values(), *GLOBAL_KEYS.values())} - not_yet
 
 
@@ -92,6 +129,14 @@ async def test_all_keys_of_a_queue_and_of_its_failures_share_one_slot(driver: Dr
     base = driver.keys.queue(queue.removesuffix("-fail"), "meta")
     assert {slot_of(key) for key in of_queue} == {slot_of(base)}
     assert len({slot_of(driver.keys.shared(name)) for name in GLOBAL_KEYS}) == 1
+
+
+def test_what_a_script_calls_fail_is_a_key_of_the_failures_of_its_queue() -> None:
+    keys = Keys("rota")
+
+    assert keys.queue("mail", "fail_pending") == keys.queue("mail-fail", "pending") == "rota:{mail}:fail:pending"
+    assert keys.queue("mail-fail", "fail_pending") == keys.queue("mail-fail", "pending")
+    assert not [name for name in QUEUE_KEYS if name.startswith("fail_")]
 
 
 def test_slots_are_computed_as_a_cluster_does(own_server: OwnServers) -> None:

@@ -8,9 +8,15 @@ from typing import Any, Final
 
 import pytest
 
+from rota.core.after import known
 from rota.core.job import JobRef, Keep
+from rota.core.same_id import Update
+from rota.core.workflow import Step
+from rota.errors import JobNotFound
+from rota.store.flows import Flows
 from rota.store.gateway import Argument, Call
 from rota.store.store import LEASE_MS, Claimed
+from rota.store.ties import FLOWS, Message
 from tests.store.driver import QUEUE, Driver, new_job
 
 #: Where a sign of life leaves its time, which is later when it comes again.
@@ -72,14 +78,61 @@ async def _scene(driver: Driver) -> Scene:
     done = await driver.one("done")
     (job,) = await worker.claim()
     await worker.complete(job)
-    await driver.enqueue(new_job("p1"), new_job("p2", max_stalls=0), new_job("p3"))
+    await driver.enqueue(new_job("p1"), new_job("p2", max_stalls=0), new_job("p3", lock="a"))
     jobs = await worker.claim(3)
+    await driver.enqueue(new_job("p1", again=Update()), new_job("behind", lock="a"))
+    child = await driver.after("q:p2", "q:p3", id="child")
+    await driver.after(child, "q:dead", id="grandchild")
     pending = await driver.one("pending", expiry="+60000")
     await driver.enqueue(*[new_job()] * 5)
     scheduled = await driver.one("scheduled", due="+30000")
     for name in ("idle1", "idle2"):
         driver.redis.zadd(driver.key("idle"), {name: driver.now()})
-    return Scene(driver, pending, scheduled, dead, done, jobs)
+    scene = Scene(driver, pending, scheduled, dead, done, jobs)
+    await opened(scene)
+    return scene
+
+
+def flows(scene: Scene) -> Flows:
+    return Flows(scene.driver.client, scene.driver.ties)
+
+
+async def opened(scene: Scene, flow: str = "flow") -> None:
+    """A workflow of one step."""
+    step = Step(f"{flow}.0", QUEUE, scene.pending.run or "", "noop", (), "noop")
+    await flows(scene).open(flow, [step], {"name": "order", "limit": "1", "committed": "1"}, nonce="n")
+
+
+async def turned(scene: Scene) -> None:
+    flow = await flows(scene).read("flow")
+    assert flow is not None
+    await flows(scene).turn(flow, fields={"cause": "x"})
+
+
+async def posted(scene: Scene) -> None:
+    """A parent ends, and its dependents hear of it."""
+    await scene.driver.worker().complete(scene.jobs[1])
+    await scene.driver.worker().fail(scene.jobs[2])
+    await scene.driver.post()
+
+
+async def refused(made: Awaitable[Any]) -> None:
+    with pytest.raises(JobNotFound):
+        await made
+
+
+async def _undo_workflow(scene: Scene) -> str:
+    """From its commit to its end, through a failure that cannot be mended."""
+    driver = scene.driver
+    await driver.workflow("w", steps=2, on_failure="hold")
+    await driver.client.cancel(JobRef(QUEUE, "w.0"))
+    await driver.ties.post_all(QUEUE, whose="all")
+    await driver.flows.drive_due()  # the first answer says that it is ours, the second that somebody has it
+    await driver.flows.drive("w")
+    assert await driver.flows.watch("w") == "failed"
+    await driver.flows.turn(await driver.flow("w"), fields={"cancel": "leave"}, next_ms=0)
+    await driver.flows.drive("w")
+    return (await driver.flow("w")).state
 
 
 Act = Callable[[Scene], Awaitable[Any]]
@@ -91,6 +144,37 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enqueue": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(), new_job("a"), new_job("pending")]), EQUAL, ()),
     "enqueue many": (lambda s: s.driver.client.enqueue(QUEUE, [new_job("", [n]) for n in range(1_200)]), EQUAL, ()),
     "enqueue later": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(due="+5", expiry="+9000")]), EQUAL, ()),
+    "enqueue again": (
+        lambda s: s.driver.client.enqueue(
+            QUEUE, [new_job(id, [9], again=Update()) for id in ("p1", "p2", "pending", "n")]
+        ),
+        EQUAL,
+        (),
+    ),
+    "enqueue locked": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(lock=name) for name in "aabb"]), EQUAL, ()),
+    "fail, with a follow-up": (lambda s: s.driver.worker().fail(s.jobs[0], ""), "already", ()),
+    "complete, with a lane behind": (lambda s: s.driver.worker().complete(s.jobs[2]), "already", ()),
+    "enqueue after": (lambda s: s.driver.after(s.pending, s.done, s.scheduled), NO_ANSWER, ("unborn",)),
+    "enqueue after many": (
+        lambda s: s.driver.after(s.pending, *(known(f"q:gone{n}", if_gone="satisfied") for n in range(450))),
+        NO_ANSWER,
+        ("unborn",),
+    ),
+    "enqueue after what is unknown": (
+        lambda s: refused(s.driver.after(s.pending, "q:nowhere")),
+        NO_ANSWER,
+        ("unborn",),
+    ),
+    "post": (lambda s: posted(s), NO_ANSWER, ("outbox",)),
+    "open_flow": (lambda s: opened(s, "another"), EQUAL, ()),
+    "advance": (
+        lambda s: s.driver.ties.pass_on(FLOWS, [Message("flow", "s0", "1", "completed", "", b"1", "1")]),
+        EQUAL,
+        (),
+    ),
+    "take_flows": (lambda s: flows(s).drive_due(), EQUAL, ()),
+    "turn": (turned, NO_ANSWER, ()),
+    "watch_flow": (lambda s: flows(s).watch("flow"), EQUAL, ()),
     "claim": (lambda s: s.driver.worker().claims(3), NO_ANSWER, ()),
     "claim more than there is": (lambda s: s.driver.worker().claims(50), NO_ANSWER, ()),
     "complete": (lambda s: s.driver.worker().complete(s.job, b'"x"'), "already", ()),
@@ -125,7 +209,22 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "watch": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "leave": (lambda s: s.driver.worker().store.leave(QUEUE), EQUAL, ("idle",)),
     "sweep": (lambda s: s.driver.client.sweep(QUEUE), EQUAL, ()),
+    "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
+    "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
     "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),
+}
+
+
+#: Sent twice in test_fire.py.
+SCHEDULES: Final = {"fire", "put_schedule", "pause_schedule", "remove_schedule", "run_schedule"}
+#: Scripts that are steps of such a call.
+WITHIN: Final = {
+    "enqueue after": {"prepare", "register", "deliver", "commit"},
+    "enqueue after many": {"tie_more"},
+    "enqueue after what is unknown": {"unregister", "abort"},
+    "post": {"take", "deliver", "settle"},
+    "workflow": {"open_flow", "turn"},
+    "workflow, undone": {"advance", "take_flows", "watch_flow", "let_go"},
 }
 
 
@@ -153,8 +252,9 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
     from rota.store import scripts
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
-    assert reading == {"page", "read"}
-    assert {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open"} == set(scripts.names()) - reading
+    assert reading == {"page", "read", "read_schedules", "due_schedules"}
+    named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
+    assert named.union(*WITHIN.values()) | SCHEDULES == set(scripts.names()) - reading
 
 
 async def test_a_call_sent_again_after_others_had_their_turn_does_not_undo_them(driver: Driver) -> None:

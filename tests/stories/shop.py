@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from rota import Context, Retry, Rota
+from rota import Context, ErrorRecord, JobRecord, Retry, Rota
 
 rota = Rota(namespace=os.environ.get("ROTA_TEST_NAMESPACE", "rota"))
 
@@ -44,6 +44,12 @@ async def ship(address: str) -> str:
     if address == "nowhere":
         raise ValueError("there is no such address")
     return f"shipped to {address}"
+
+
+@ship.on_failure
+async def call_customer(error: ErrorRecord, job: JobRecord, address: str) -> str:
+    """Runs when an order could not be shipped, as a job of its own."""
+    return f"could not ship to {address}: {error.message}"
 
 
 @rota.task

@@ -14,14 +14,36 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from rota import Call, Cancel, Context, Depends, Middleware, PermanentError, RetryLater, Rota, Snooze
+from rota import (
+    Call,
+    Cancel,
+    Context,
+    Depends,
+    Fixed,
+    Middleware,
+    PermanentError,
+    Retry,
+    RetryLater,
+    Rota,
+    Snooze,
+)
 
 FOLDER: Final = Path(os.environ["ROTA_TEST_FOLDER"])
 STEP_SECONDS: Final = 0.01
+
+
+@dataclass
+class Parcel:
+    """Something that steps hand on."""
+
+    name: str
+    weights: list[int]
+
 
 #: Set by the lifespan, once per process.
 color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="none")
@@ -413,6 +435,80 @@ async def produce(what: str) -> Any:
     }[what]
 
 
+# --- steps of workflows ------------------------------------------------------------------------------------------
+
+
+@rota.task
+async def act(
+    ctx: Context,
+    name: str,
+    given: Any = None,
+    *,
+    returns: Any = None,
+    hold_at: str = "",
+    needs: str = "",
+    lingers: float = 0.0,
+) -> Any:
+    """Tells when it begins and ends; may wait, fail until something is allowed, and be slow to stop."""
+    note("story", f"begin {name}")
+    note(name, f"{ctx.attempt} {ctx.idempotency_key}")
+    try:
+        if hold_at:
+            await hold(hold_at)
+        if needs and not is_allowed(needs):
+            raise ValueError(f"{name} is broken")
+    except asyncio.CancelledError:
+        await asyncio.sleep(lingers)
+        raise
+    finally:
+        note("story", f"end {name}")
+    return name if returns is None else returns
+
+
+@rota.task
+async def revert(ctx: Context, name: str, given: Any = None, *, needs: str = "", takes: float = 0.0) -> None:
+    """A compensation."""
+    note("story", f"begin undo {name}")
+    note(f"undo-{name}", given)
+    try:
+        await asyncio.sleep(takes)
+        if needs and not is_allowed(needs):
+            raise ValueError(f"undoing {name} is broken")
+    finally:
+        note("story", f"end undo {name}")
+
+
+@rota.task
+async def parcel(name: str) -> Parcel:
+    return Parcel(name, [len(name)])
+
+
+@rota.task
+async def weigh(parcel: Parcel, more: int = 0) -> int:
+    return sum(parcel.weights) + more
+
+
+@rota.task
+async def double(number: int) -> int:
+    note("double", number)
+    return 2 * number
+
+
+@rota.task(retry=1)
+async def double_once_allowed(number: int) -> int:
+    note("double", number)
+    if number > 2:
+        await hold("rest")
+    if number == 2 and not is_allowed("two"):
+        raise ValueError("two is broken")
+    return 2 * number
+
+
+@rota.task
+async def numbers(count: int) -> list[int]:
+    return list(range(count))
+
+
 # --- taking long -------------------------------------------------------------------------------------------------
 
 
@@ -701,3 +797,46 @@ def count_run_in_process(subject: str, seconds: float = 0.0) -> str:
     note(subject, "effect")
     time.sleep(seconds)
     return subject
+
+
+@rota.task
+async def alone(name: str, subject: str, seconds: float = 0.02) -> None:
+    """Notes when it was in a place where nobody else may be."""
+    note(subject, f"{name} in")
+    await asyncio.sleep(seconds)
+    note(subject, f"{name} out")
+
+
+@rota.task
+async def alone_until(name: str, subject: str) -> None:
+    """The same, until the test allows it to leave."""
+    note(subject, f"{name} in")
+    await hold(name)
+    note(subject, f"{name} out")
+
+
+@rota.task(retry=Retry(attempts=4, backoff=Fixed(0.05)))
+async def enqueue_self_and_fail(ctx: Context, number: int) -> None:
+    """A job that enqueues itself and keeps failing must still reach its limit."""
+    note("self", f"{number} {ctx.job.counts.failures}")
+    await enqueue_self_and_fail.using(id=ctx.job.ref.id).enqueue(number + 1)
+    raise ValueError(number)
+
+
+@rota.task
+async def slow_to_stop(subject: str) -> None:
+    """Takes its time to stop when it is cancelled."""
+    note(subject, "in")
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.3)
+        note(subject, "stopped")
+
+
+@rota.task
+async def fail_until(name: str) -> str:
+    """Fails until the test allows it to succeed."""
+    if not is_allowed(name):
+        raise ValueError(name)
+    return name

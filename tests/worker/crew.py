@@ -23,6 +23,7 @@ import pytest
 import redis
 
 from rota import Call, ErrorRecord, Job, JobFailed, JobState, Rota, WorkerInfo
+from tests.cluster.nodes import Cluster
 from tests.eventually import eventually, eventually_sync
 from tests.servers import Server
 
@@ -121,7 +122,9 @@ class WorkerProcess:
 class Crew:
     """Starts workers on one server, in one namespace, for one program."""
 
-    def __init__(self, server: Server, namespace: str, folder: Path, module: str = "tests.worker.app") -> None:
+    def __init__(
+        self, server: Server | Cluster, namespace: str, folder: Path, module: str = "tests.worker.app"
+    ) -> None:
         self.server = server
         self.namespace = namespace
         self.folder = folder

@@ -43,7 +43,7 @@ def before_claim() -> None:
 def after_claim() -> None:
     """Dies when the server has leased jobs to it, and it has not looked at the answer."""
     _around_calls(
-        None, lambda calls, answers: any(len(a) > 2 for c, a in zip(calls, answers, strict=True) if c == "claim")
+        None, lambda calls, answers: any(len(a) > 3 for c, a in zip(calls, answers, strict=True) if c == "claim")
     )
 
 
@@ -91,7 +91,7 @@ def stopped_while_claiming() -> None:
 
     async def slow(self: Gateway, calls: Sequence[Call]) -> list[Any]:
         answers = await run_many(self, calls)
-        if any(call.script == "claim" and len(answer) > 2 for call, answer in zip(calls, answers, strict=True)):
+        if any(call.script == "claim" and len(answer) > 3 for call, answer in zip(calls, answers, strict=True)):
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.sleep(0.3)
         return answers
@@ -121,9 +121,9 @@ def forgetful() -> None:
         nonlocal is_done
         answers = await run_many(self, calls)
         for place, call in enumerate(calls):
-            if not is_done and call.script == "claim" and len(answers[place]) > 2:
+            if not is_done and call.script == "claim" and len(answers[place]) > 3:
                 is_done = True
-                answers[place] = [b"0", b""]
+                answers[place] = [b"0", b"", b""]
         return answers
 
     Gateway.run_many = deaf
@@ -132,6 +132,42 @@ def forgetful() -> None:
 def _may() -> bool:
     """What a worker does before it is announced is not what the test is about."""
     return Path(os.environ["ROTA_TEST_FOLDER"], "allowed-death").exists()
+
+
+def after_take() -> None:
+    """Dies when it has taken news for dependents out of the outbox."""
+    _around_script("take", is_before=False)
+
+
+def before_deliver() -> None:
+    """Dies when it is about to deliver it."""
+    _around_script("deliver", is_before=True)
+
+
+def after_deliver() -> None:
+    """Dies when dependents have heard it, and the outbox does not know."""
+    _around_script("deliver", is_before=False)
+
+
+def around(name: str) -> Callable[[], None]:
+    """Dies right before, or right after, the script of that name: "before:turn", "after:prepare"."""
+    when, _, script = name.partition(":")
+    return lambda: _around_script(script, is_before=when == "before", is_guarded=True)
+
+
+def _around_script(wanted: str, *, is_before: bool, is_guarded: bool = False) -> None:
+    run = Gateway.run
+
+    async def watched(self: Gateway, name: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        is_it = name == wanted and (not is_guarded or _may())
+        if is_it and is_before:
+            die()
+        answer = await run(self, name, keys, arguments)
+        if is_it and not is_before and answer:
+            die()
+        return answer
+
+    Gateway.run = watched
 
 
 def _around_calls(
@@ -155,12 +191,13 @@ HOOKS: Final[dict[str, Callable[[], None]]] = {
     hook.__name__: hook
     for hook in (
         impatient, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
-        stopped_while_claiming, slow_to_store_lines, forgetful,
+        stopped_while_claiming, slow_to_store_lines, forgetful, after_take, before_deliver, after_deliver,
     )
 }  # fmt: skip
 
 
 if __name__ == "__main__":
-    HOOKS[sys.argv.pop(1)]()
+    chosen = sys.argv.pop(1)
+    (HOOKS[chosen] if chosen in HOOKS else around(chosen))()
     sys.argv[0] = "rota"
     main()

@@ -15,7 +15,7 @@ GARBAGE: Final = [
     b"\xff\xfe\x00",
     b"=a 1\n{not json\nadd\n[1,2]",
     b'=a 1\n{"timeout_ms":"soon"}\nadd\n[1,2]',
-    b'=a 1\n{"retry":{"attempts":0}}\nadd\n[1,2]',
+    b"=a 1\n\t0\nadd\n[1,2]",
     b"=a soon\n\nadd\n[1,2]",
     b"=a 1\n\n\xff\xff\n[1,2]",
     b"=a 1\n\nadd\n[1,2",

@@ -93,9 +93,11 @@ class Request:
 @click.option("--meta", metavar="JSON", callback=json_object, help="Anything to keep with the job, as a JSON object.")
 @click.option(
     "--on-same-id",
-    type=click.Choice(["reject", "ignore"]),
-    help="If the id has an unfinished run: reject, or return that one.",
+    type=click.Choice(["update", "ignore", "reject"]),
+    help="If the id has an unfinished run: change it (as it is unless told otherwise), return it, or refuse.",
 )
+@click.option("--lock", help="Never run at the same time as another job of the queue with this lock.")
+@click.option("--after", multiple=True, metavar="ID", help="Start when that job has succeeded; may be given again.")
 @click.option("--wait", is_flag=True, help="Wait for the end, and print the result.")
 @click.option("--wait-timeout", metavar="TIME", callback=duration, help="Wait no longer than that; the job goes on.")
 @click.argument("task")
@@ -136,11 +138,12 @@ def _value(argument: str) -> Any:
 
 def _chosen(options: dict[str, Any]) -> dict[str, Any]:
     """The options given, as `Task.using` takes them."""
-    from rota.tasks import Ignore, Reject
+    from rota.core.same_id import Ignore, Reject, Update
 
     given = {name: value for name, value in options.items() if value is not None and value != ()}
     if "on_same_id" in given:
-        given["on_same_id"] = Ignore() if given["on_same_id"] == "ignore" else Reject()
+        kinds = {"update": Update, "ignore": Ignore, "reject": Reject}
+        given["on_same_id"] = kinds[given["on_same_id"]]()
     if "priority" in given and given["priority"].removeprefix("-").isdecimal():
         given["priority"] = int(given["priority"])
     return given

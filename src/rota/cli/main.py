@@ -19,8 +19,11 @@ from rota.errors import (
     InvalidJob,
     JobNotFound,
     RotaError,
+    ScheduleNotFound,
+    ScheduleOutdated,
     StoreError,
     UnknownTask,
+    WorkflowNotFound,
     WrongState,
 )
 
@@ -32,6 +35,8 @@ COMMANDS: Final = {
     "enqueue": "Enqueue a job.",
     "job": "Look at jobs, and act on one.",
     "queue": "Look at queues; pause, resume and purge them.",
+    "schedule": "Look at schedules; pause, resume, run and remove them.",
+    "workflow": "Look at workflows; cancel and resume them.",
     "dead": "Look at dead letters; redrive and delete them.",
     "workers": "List the workers, and what each is running.",
     "top": "Show queues and workers, live.",
@@ -44,9 +49,12 @@ COMMANDS: Final = {
 EXIT_CODES: Final[tuple[tuple[type[RotaError], int], ...]] = (
     (InvalidJob, 2),
     (JobNotFound, 3),
+    (ScheduleNotFound, 3),
     (UnknownTask, 3),
+    (WorkflowNotFound, 3),
     (WrongState, 4),
     (IdInUse, 4),
+    (ScheduleOutdated, 4),
     (StoreError, 5),
     (ConfigurationError, 6),
     (RotaError, 1),
@@ -59,8 +67,8 @@ Exit codes:
   0  fine
   1  the outcome was negative: the job failed or was cancelled, doctor found a fault
   2  wrong usage, or nobody said yes
-  3  no such job, task or queue
-  4  the job is in a state that does not allow it
+  3  no such job, task, queue, schedule or workflow
+  4  the job or workflow is in a state that does not allow it
   5  the server is unavailable, full, too old, or denied access
   6  the program is set up wrong
   130  interrupted

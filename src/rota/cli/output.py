@@ -21,7 +21,13 @@ TONES: Final = {
     "completed": "green",
     "failed": "red",
     "cancelled": "dim",
+    "running": "cyan",
+    "waiting": "blue",
+    "undoing": "yellow",
+    "undone": "dim",
+    "parked": "red",
     "paused": "yellow",
+    "orphaned": "red",
     "ALIVE": "green",
     "DEAD": "red",
     "OK": "green",
@@ -43,6 +49,9 @@ NUMERIC: Final = frozenset(
         "in/s",
         "out/s",
         "pid",
+        "fired",
+        "dropped",
+        "skipped",
     }
 )
 NOTHING: Final = "–"

@@ -10,7 +10,10 @@ import msgspec
 
 from rota.cli.output import moment
 from rota.core.job import HistoryEntry, JobRecord, Progress
+from rota.core.picture import outcome_of
+from rota.core.workflow import Flow, Step, WorkflowInfo
 from rota.events import Event
+from rota.schedules import ScheduleInfo
 from rota.store.views import LogLine, QueueInfo, WorkerInfo
 
 
@@ -35,6 +38,48 @@ def job_shape(record: JobRecord) -> dict[str, Any]:
         "progress": progress_shape(record.progress) if record.progress else None,
         "error": msgspec.to_builtins(record.error) if record.error else None,
         "result": value_of(record.result) if record.result else None,
+    }
+
+
+def workflow_shape(flow: Flow) -> dict[str, Any]:
+    """A workflow with its steps, in the order in which they were added."""
+    return {
+        "id": flow.id,
+        "name": flow.name,
+        "state": flow.state,
+        "done": flow.done,
+        "total": len(flow.steps),
+        "created_at": moment(flow.created_at or None),
+        "ended_at": moment(flow.ended_at),
+        "cause": flow.cause or None,
+        "on_failure": flow.on_failure,
+        "resume": flow.resume or None,
+        "limit": flow.limit or None,
+        "steps": [_step_shape(flow, place, step) for place, step in enumerate(flow.steps)],
+    }
+
+
+def _step_shape(flow: Flow, place: int, step: Step) -> dict[str, Any]:
+    undo = flow.undos.get(place)
+    return {
+        "name": step.name,
+        "task": step.task,
+        "job": None if step.items is not None else f"{step.queue}:{step.id}",
+        "after": list(step.after),
+        "state": outcome_of(flow, place),
+        "attempts": flow.stand(place).attempts,
+        "items": flow.lengths.get(place) if step.items is not None else None,
+        "undo": None if step.undo is None else (undo.outcome if undo is not None else "none"),
+    }
+
+
+def workflow_info_shape(info: WorkflowInfo) -> dict[str, Any]:
+    """A workflow of a list."""
+    return {
+        **msgspec.to_builtins(info),
+        "created_at": moment(info.created_at or None),
+        "ended_at": moment(info.ended_at),
+        "cause": info.cause or None,
     }
 
 
@@ -86,6 +131,32 @@ def worker_shape(worker: WorkerInfo) -> dict[str, Any]:
         "started_at": moment(started_at),
         "last_seen": moment(worker.last_seen),
         "silent_ms": worker.silent_ms,
+    }
+
+
+def schedule_shape(info: ScheduleInfo) -> dict[str, Any]:
+    """A schedule. Times have the offset of its zone."""
+    return {
+        "schedule": info.id,
+        "name": info.name,
+        "queue": info.queue,
+        "rule": msgspec.to_builtins(info.rule),
+        "words": info.words,
+        "task": info.task,
+        "args": list(info.args),
+        "kwargs": info.kwargs,
+        "misfire": info.misfire,
+        "overlap": info.overlap,
+        "version": info.version,
+        "is_declared": info.is_declared,
+        "is_orphaned": info.is_orphaned,
+        "is_paused": info.is_paused,
+        "next_runs": [run.isoformat() for run in info.next_runs],
+        "last_run": info.last_run.isoformat() if info.last_run else None,
+        "last_job": info.last_job,
+        "fired": info.fired,
+        "dropped": info.dropped,
+        "skipped": info.skipped,
     }
 
 

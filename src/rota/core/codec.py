@@ -1,7 +1,8 @@
 """How records are written down. The store keeps three shapes of text, and this module knows all three.
 
-A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options as
-JSON, or nothing; the task; the arguments.
+A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options, or
+nothing; the task; the arguments. The options are parts with tabs between, because the scripts replace some of them when
+an id is enqueued again: general ones, attempts, backoff, max_stalls, tags and meta, lock, what it comes after.
 What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON object
 of named ones, where positional ones beyond the names stand under `*`.
 """
@@ -9,26 +10,43 @@ of named ones, where positional ones beyond the names stand under `*`.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
 from rota.core.job import (
+    DEFAULT_MAX_STALLS,
     DEFAULT_OPTIONS,
+    DEFAULT_TIMEOUT_MS,
     Counts,
     ErrorRecord,
     HistoryEntry,
     JobRecord,
     JobRef,
+    Keep,
+    Obstacle,
     Options,
     Progress,
     auto_id,
 )
+from rota.core.retry import Backoff, Retry, Rule
 from rota.core.states import JobState
+from rota.core.workflow import StepResult
+
+
+class HoldsResult(Exception):
+    """A value that is to be written holds the result of a step, which nobody has yet."""
+
+
+def encode_result_hook(value: Any) -> Any:
+    """The result of a step is written as a token that stands for it."""
+    return value.token if isinstance(value, StepResult) else encode_hook(value)
 
 
 def encode_hook(value: Any) -> Any:
     """Pydantic models are written as what they hold."""
+    if isinstance(value, StepResult):
+        raise HoldsResult(value)
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} is not JSON")
@@ -44,15 +62,63 @@ def decode_hook(annotation: type, value: Any) -> Any:
     raise TypeError(f"{annotation.__name__} cannot be read from JSON")
 
 
+_encode_with_results: Final = msgspec.json.Encoder(enc_hook=encode_result_hook).encode
 _encode: Final = msgspec.json.Encoder(enc_hook=encode_hook).encode
-_options: Final = msgspec.json.Decoder(Options)
 _arguments: Final = msgspec.json.Decoder(list[Any] | dict[str, Any])
 _error: Final = msgspec.json.Decoder(ErrorRecord)
 _entry: Final = msgspec.json.Decoder(HistoryEntry)
 
 
+DEFAULT_RETRY: Final = Retry()
+
+
 class UndecodableRecord(ValueError):
     """A record that this version cannot read. It is kept as a dead letter, never dropped."""
+
+
+class _General(msgspec.Struct, frozen=True, omit_defaults=True):
+    priority: int = 0
+    timeout_ms: int | None = DEFAULT_TIMEOUT_MS
+    progress_timeout_ms: int | None = None
+    at_most_once: bool = False
+    expires_ms: int | None = None
+    expires_at: int | None = None
+    keep: Keep = DEFAULT_OPTIONS.keep  # the very same, which is left out
+    workflow: str = ""
+
+
+class _Pace(msgspec.Struct, frozen=True, omit_defaults=True):
+    backoff: Backoff = cast("Backoff", DEFAULT_OPTIONS.retry.backoff)
+    on: dict[str, Rule] = {}
+
+
+class _Data(msgspec.Struct, frozen=True, omit_defaults=True):
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What `include/alert.lua` writes of a job that failed."""
+
+    ref: str
+    task: str
+    options: str
+    enqueued_at: int
+    attempt: int
+    failures: int
+    stalls: int
+    snoozes: int
+    handbacks: int
+    worker: str
+    claimed_at: int
+    ended_at: int
+    reason: str
+
+
+_told: Final = msgspec.json.Decoder(tuple[ErrorRecord, _Told, msgspec.Raw])
+_general: Final = msgspec.json.Decoder(_General)
+_pace: Final = msgspec.json.Decoder(_Pace)
+_data: Final = msgspec.json.Decoder(_Data)
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -67,8 +133,71 @@ class Body(msgspec.Struct, frozen=True):
 
 def encode_body(options: Options, task: str, arguments: bytes) -> bytes:
     """The record without its head, which the server writes."""
-    written = b"" if options == DEFAULT_OPTIONS else _encode(options)
+    written = b"" if options is DEFAULT_OPTIONS else encode_options(options)
     return b"%b\n%b\n%b" % (written, task.encode(), arguments)
+
+
+def encode_options(options: Options) -> bytes:
+    """The options as the record has them: nothing where all are the default."""
+    retry = options.retry
+    general = _General(**{name: getattr(options, name) for name in _General.__struct_fields__})
+    backoff = cast("Backoff", retry.backoff)  # Retry turned a list of seconds into Steps
+    parts = (
+        _encode(general),
+        b"" if retry.attempts == DEFAULT_RETRY.attempts else str(retry.attempts).encode(),
+        _encode(_Pace(backoff, retry.on)),
+        b"" if options.max_stalls == DEFAULT_MAX_STALLS else str(options.max_stalls).encode(),
+        _encode(_Data(options.tags, options.meta)),
+        options.lock.encode(),
+        " ".join(options.after).encode(),
+    )
+    return b"\t".join(b"" if part == b"{}" else part for part in parts).rstrip(b"\t")
+
+
+def decode_options(text: bytes) -> Options:
+    """What `encode_options` wrote."""
+    parts = text.split(b"\t")
+    # What a newer version may have added behind is none of ours.
+    general, attempts, pace, stalls, data, lock, after = [*parts[:7], *[b""] * (7 - len(parts))]
+    kept = _general.decode(general or b"{}")
+    paced = _pace.decode(pace or b"{}")
+    said = _data.decode(data or b"{}")
+    return Options(
+        **{name: getattr(kept, name) for name in _General.__struct_fields__},
+        retry=Retry(int(attempts or DEFAULT_RETRY.attempts), paced.backoff, paced.on),
+        max_stalls=int(stalls or DEFAULT_MAX_STALLS),
+        tags=said.tags,
+        meta=said.meta,
+        lock=lock.decode(),
+        after=tuple(after.decode().split()),
+    )
+
+
+class Failure(NamedTuple):
+    """What a failure handler is told: why, and which job."""
+
+    error: ErrorRecord
+    job: JobRecord
+
+
+def decode_failure(arguments: bytes) -> Failure:
+    """What the arguments of a failure job say."""
+    error, told, original = _told.decode(arguments)
+    job = JobRecord(
+        ref=JobRef.parse(told.ref),
+        task=told.task,
+        state=JobState.FAILED,
+        arguments=bytes(original),
+        options=decode_options(told.options.encode()) if told.options else DEFAULT_OPTIONS,
+        counts=Counts(told.attempt, told.failures, told.stalls, told.snoozes, told.handbacks),
+        enqueued_at=told.enqueued_at,
+        worker=told.worker,
+        claimed_at=told.claimed_at or None,
+        ended_at=told.ended_at or None,
+        reason=told.reason,
+        error=error,
+    )
+    return Failure(error, job)
 
 
 def decode_body(run: str, record: bytes) -> Body:
@@ -79,7 +208,7 @@ def decode_body(run: str, record: bytes) -> Body:
         return Body(
             id=name[1:] if name.startswith("=") else auto_id(run, name),
             enqueued_at=int(enqueued_at),
-            options=_options.decode(options) if options else DEFAULT_OPTIONS,
+            options=decode_options(options) if options else DEFAULT_OPTIONS,
             task=task.decode(),
             arguments=arguments,
         )
@@ -114,6 +243,11 @@ def encode_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     return _encode_json({**kwargs, "*": args} if args else kwargs)
 
 
+def encode_arguments_with_results(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    """The same where results of steps stand among them."""
+    return _encode_with_results({**kwargs, "*": args} if args and kwargs else kwargs or args)
+
+
 def decode_arguments(text: bytes) -> tuple[list[Any], dict[str, Any]]:
     """Positional and named arguments, untyped."""
     try:
@@ -140,7 +274,7 @@ def decode_result(text: bytes | None, annotation: Any = Any) -> Any:
 
 def decode_record(queue: str, fields: list[bytes]) -> JobRecord:
     """One run as `read.lua` returns it. A record that cannot be read still shows its state, and what is wrong."""
-    run_name, record, line, index, score, error, progress, result, _history = fields
+    run_name, record, line, index, score, error, progress, result, _history, obstacle = fields
     run = run_name.decode()
     happened = line.decode().split(" ", 11) if line else []
     try:
@@ -167,7 +301,21 @@ def decode_record(queue: str, fields: list[bytes]) -> JobRecord:
         progress=decode_progress(progress),
         error=decode_error(error),
         result=result or None,
+        obstacle=decode_obstacle(queue, obstacle.decode()),
     )
+
+
+def decode_obstacle(queue: str, text: str) -> Obstacle | None:
+    """What `include/describe.lua` says of a blocked run."""
+    match text.split(" ", 3):
+        case ["same_id", holder]:
+            return Obstacle("same_id", (f"{queue}:{holder}",))
+        case ["lock", holder, since, lock]:
+            return Obstacle("lock", (f"{queue}:{holder}",), lock=lock, since=None if since == "-" else int(since))
+        case ["after", count, *_]:
+            return Obstacle("after", tuple(text.split(" ")[2:]), count=int(count))
+        case _:
+            return None
 
 
 def decode_progress(text: bytes) -> Progress | None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from rota.core.job import JobRecord
+from rota.core.job import JobRecord, Obstacle
 from rota.core.states import JobState
 
 
-def explain(record: JobRecord, now: int, *, is_paused: bool = False, has_workers: bool = True) -> str:
+def explain(
+    record: JobRecord, now: int, *, is_paused: bool = False, has_workers: bool = True, handled_by: str = ""
+) -> str:
     """One sentence for a person: the state, why, and what happens next."""
+    said = _explain(record, now, is_paused=is_paused, has_workers=has_workers, handled_by=handled_by)
+    return f"{said} (part of workflow {record.options.workflow})" if record.options.workflow else said
+
+
+def _explain(record: JobRecord, now: int, *, is_paused: bool, has_workers: bool, handled_by: str) -> str:
     match record.state:
         case JobState.SCHEDULED:
             wait = span((record.due_at or now) - now)
@@ -21,7 +28,7 @@ def explain(record: JobRecord, now: int, *, is_paused: bool = False, has_workers
                 return f"scheduled: due for {span(now - (record.due_at or now))}, but {_obstacle(record, is_paused)}"
             return f"scheduled: starts in {wait}"
         case JobState.BLOCKED:
-            return "blocked: waits for another job"
+            return f"blocked: {_block(record.obstacle, now)}"
         case JobState.PENDING:
             waited = span(now - (record.due_at or now))
             if is_paused or not has_workers:
@@ -38,7 +45,8 @@ def explain(record: JobRecord, now: int, *, is_paused: bool = False, has_workers
         case JobState.FAILED:
             error = record.error
             why = f"{error.type}: {_first_line(error.message)}" if error else record.reason or "unknown"
-            return f"failed: {why} (attempt {record.counts.attempt}); a dead letter, redrive it to try again"
+            handled = f"; its failure handler is job {handled_by}" if handled_by else ""
+            return f"failed: {why} (attempt {record.counts.attempt}); a dead letter, redrive it to try again{handled}"
         case JobState.CANCELLED:
             return f"cancelled {span(now - (record.ended_at or now))} ago: {record.reason or 'by request'}"
 
@@ -58,6 +66,20 @@ def span(ms: int) -> str:
     if hours < 48:
         return f"{hours} h {minutes} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def _block(obstacle: Obstacle | None, now: int) -> str:
+    if obstacle is None:
+        return "waits for another job"
+    first = obstacle.jobs[0]
+    if obstacle.kind == "same_id":
+        return f"waits for {first}, the run of its id that is still at work"
+    if obstacle.kind == "lock":
+        if obstacle.since is None:
+            return f"lock {obstacle.lock} is wanted by {first} first, which is about to start"
+        return f"lock {obstacle.lock} is held by {first} for {span(now - obstacle.since)}"
+    others = obstacle.count - len(obstacle.jobs)
+    return f"waits for {', '.join(obstacle.jobs)}" + (f" and {others:,} more" if others else "")
 
 
 def _obstacle(record: JobRecord, is_paused: bool) -> str:

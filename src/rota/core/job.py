@@ -23,6 +23,7 @@ DEFAULT_TIMEOUT_MS: Final = 300_000
 DEFAULT_MAX_STALLS: Final = 3
 MAX_TAGS: Final = 20
 MAX_META_BYTES: Final = 4096
+MAX_LOCK: Final = 128
 #: Latest time that fits the ordering of the pending index: 2109.
 MAX_TIME_MS: Final = 2**42 - 1
 
@@ -120,7 +121,8 @@ def checked_id(job_id: Any) -> str:
 
 def checked_queue(queue: Any) -> str:
     """The queue's name, if it is 1 to 64 of A–Z a–z 0–9 - _ and the dot."""
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
+    # The failures of a queue have its name, and five characters more.
+    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue.removesuffix("-fail") or queue):
         raise InvalidOption("queue", f"{queue!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
     if queue == "-fail":
         raise InvalidOption("queue", "'-fail' would hold the failure handlers of a queue without a name")
@@ -190,6 +192,11 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     keep: Keep = Keep()
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
+    lock: str = ""
+    #: What it comes after: `queue:id@run`, with a ? before one that may also fail.
+    after: tuple[str, ...] = ()
+    #: The workflow that it is a step, or a compensation, of.
+    workflow: str = ""
 
     @property
     def attempts(self) -> int:
@@ -300,6 +307,12 @@ def _check_meta(value: Any, values: dict[str, Any]) -> None:
     values["meta"] = kept  # a copy, which the caller cannot change any more
 
 
+def _check_lock(value: Any, values: dict[str, Any]) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_LOCK or not value.isprintable():
+        raise InvalidOption("lock", f"{value!r} is not 1 to {MAX_LOCK} printable characters")
+    values["lock"] = value
+
+
 def _check_priority(value: Any, values: dict[str, Any]) -> None:
     values["priority"] = checked_priority(value)
 
@@ -326,6 +339,7 @@ _CHECKS: Final = {
     "keep": _check_keep,
     "tags": _check_tags,
     "meta": _check_meta,
+    "lock": _check_lock,
 }
 
 
@@ -394,6 +408,18 @@ class Progress(msgspec.Struct, frozen=True):
         return None if rate is None else max(0.0, (self.total - self.done) / rate)
 
 
+class Obstacle(msgspec.Struct, frozen=True):
+    """What keeps a blocked run from starting."""
+
+    kind: str  # same_id | after | lock
+    #: The jobs it waits for; of many only some.
+    jobs: tuple[str, ...]
+    count: int = 1
+    lock: str = ""
+    #: When the holder of the lock began, ms; None if it has yet to begin.
+    since: int | None = None
+
+
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One run as the store holds it."""
 
@@ -414,3 +440,4 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     error: ErrorRecord | None = None
     result: bytes | None = None
+    obstacle: Obstacle | None = None

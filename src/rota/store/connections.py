@@ -5,13 +5,14 @@ redis-py's own retries are off: it would send a call eleven times and wait a min
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from rota.store import cluster
 from rota.store.address import Address
+from rota.store.library import redis
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
@@ -20,55 +21,55 @@ if TYPE_CHECKING:
 SOCKET_TIMEOUT_S: Final = 2.0
 
 
-def redis() -> Any:
-    """The library, imported when first needed: that takes half a second, and only those who connect pay for it."""
-    for part in ("asyncio", "asyncio.cluster", "asyncio.sentinel", "asyncio.retry", "backoff", "exceptions"):
-        importlib.import_module(f"redis.{part}")
-    return importlib.import_module("redis")
-
-
 def connect(address: Address, embedded: EmbeddedServer | None, socket_timeout: float | None) -> Any:
     """A client for the address. Opens nothing yet. Calls that block need one without a socket timeout."""
     library = redis()
-    options: dict[str, Any] = {
-        "socket_timeout": socket_timeout,
-        "socket_connect_timeout": SOCKET_TIMEOUT_S,
-        "retry": library.asyncio.retry.Retry(library.backoff.NoBackoff(), 0),
-        "protocol": 2,
-        "client_name": f"rota-{os.getpid()}",
-    }
+    options = _options(socket_timeout)
     if address.kind in ("embedded", "single"):
         url = embedded.url if embedded is not None else address.url
         return library.asyncio.Redis.from_url(url, **options, **({} if url.startswith("unix://") else _keepalive()))
-    options |= {"username": address.username, "password": address.password, **_keepalive()}
+    options |= _login(address)
     if address.is_tls:
         options["ssl"] = True
     if address.kind == "sentinel":
         sentinel = library.asyncio.sentinel.Sentinel(address.hosts, socket_timeout=SOCKET_TIMEOUT_S, protocol=2)
         return sentinel.master_for(address.service, db=address.database, **options)
-    nodes = [library.asyncio.cluster.ClusterNode(host, port) for host, port in address.hosts]
-    return library.asyncio.RedisCluster(startup_nodes=nodes, **options)
+    return cluster.new_client(address.hosts, options)
+
+
+async def close(client: Any) -> None:
+    """Closes all connections of a client."""
+    await (cluster.close(client) if hasattr(client, "nodes_manager") else client.aclose())
 
 
 async def connect_for_pushes(address: Address, embedded: EmbeddedServer | None) -> Any:
     """A client that can subscribe. What is published on one node of a cluster is heard on all, so any node will do."""
     if address.kind != "cluster":
         return connect(address, embedded, None)
-    cluster = connect(address, embedded, SOCKET_TIMEOUT_S)
+    finder = connect(address, embedded, SOCKET_TIMEOUT_S)
     try:
-        await cluster.initialize()
-        node = cluster.get_random_node()
+        await finder.initialize()
+        node = finder.get_random_node()
     finally:
-        await cluster.aclose()
+        await close(finder)
     return redis().asyncio.Redis(
-        host=node.host,
-        port=node.port,
-        username=address.username,
-        password=address.password,
-        ssl=address.is_tls,
-        protocol=2,
-        **_keepalive(),
+        host=node.host, port=node.port, ssl=address.is_tls, **_options(None), **_login(address)
     )
+
+
+def _options(socket_timeout: float | None) -> dict[str, Any]:
+    library = redis()
+    return {
+        "socket_timeout": socket_timeout,
+        "socket_connect_timeout": SOCKET_TIMEOUT_S,
+        "retry": library.asyncio.retry.Retry(library.backoff.NoBackoff(), 0),
+        "protocol": 2,
+        "client_name": f"rota-{os.getpid()}",
+    }
+
+
+def _login(address: Address) -> dict[str, Any]:
+    return {"username": address.username, "password": address.password, **_keepalive()}
 
 
 def _keepalive() -> dict[str, Any]:

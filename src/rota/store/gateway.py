@@ -11,11 +11,13 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from rota.errors import StoreUnavailable
-from rota.store.connections import SOCKET_TIMEOUT_S, connect, connect_for_pushes, redis
+from rota.store import cluster
+from rota.store.connections import SOCKET_TIMEOUT_S, close, connect, connect_for_pushes
+from rota.store.library import redis
 from rota.store.replies import is_passing, translate
 from rota.store.scripts import script
 
@@ -63,6 +65,11 @@ class Gateway:
         self._clock = clock
         self._client: Any = None
         self._reader: Any = None
+        #: Scripts that the server has had from us. After a restart it has none, and says so.
+        self._loaded: set[str] = set()
+        #: Stream and position -> a read under way, in a cluster.
+        self._reads: dict[tuple[str, str], asyncio.Task[Any]] = {}
+        self._is_cluster = address.kind == "cluster"
         self._opening = asyncio.Lock()
         self._lanes = asyncio.Semaphore(LANES)
         #: When the server last answered, by the loop's clock; None before the first answer.
@@ -75,21 +82,25 @@ class Gateway:
         return await self._persist(lambda client: self._evaluate(client, Call(name, keys, arguments)))
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
-        """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran."""
+        """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran.
+
+        A server that has lost its scripts since runs those that it lacks after the others.
+        """
+        words: list[Sequence[Argument]] = [
+            ("EVALSHA", self._digest(call.script), len(call.keys), *call.keys, *call.arguments) for call in calls
+        ]
 
         async def attempt(client: Any) -> list[Any]:
-            if self.address.kind == "cluster":
-                return [await self._evaluate(client, call) for call in calls]
-            pipeline = client.pipeline(transaction=False)
-            for call in calls:
-                pipeline.execute_command(
-                    "EVALSHA", self._digest(call.script), len(call.keys), *call.keys, *call.arguments
-                )
-            answers = await pipeline.execute(raise_on_error=False)
+            new = {call.script for call in calls} - self._loaded if not self._is_cluster else set[str]()
+            loads = [("SCRIPT", "LOAD", script(name, self._clock).source) for name in sorted(new)]
+            answers = (await self._execute_all(client, [*loads, *words]))[len(loads) :]
+            self._loaded |= new
             for place, answer in enumerate(answers):
                 if isinstance(answer, Exception):
-                    if not isinstance(answer, redis().exceptions.NoScriptError):
+                    if not (self._is_cluster or isinstance(answer, redis().exceptions.NoScriptError)):
                         raise answer
+                    self._loaded.clear()
+                    # Alone it finds its way: to a server that has yet to load it, or to the node where its slot is now.
                     answers[place] = await self._evaluate(client, calls[place])
             return answers
 
@@ -97,31 +108,48 @@ class Gateway:
 
     async def command(self, *words: Argument) -> Any:
         """Runs one plain command that is harmless when sent twice."""
-        return await self._persist(lambda client: client.execute_command(*words))
+        return await self._persist(lambda client: self._execute(client, words))
+
+    async def everywhere(self, *words: Argument) -> list[Any]:
+        """The same on every primary of a cluster; elsewhere there is one answer."""
+        if not self._is_cluster:
+            return [await self.command(*words)]
+        return await self._persist(lambda client: cluster.execute_everywhere(client, words))
+
+    async def keys(self, pattern: str) -> list[str]:
+        """Names of all keys like that, on all nodes. Walks the whole key space: for tests."""
+
+        async def attempt(client: Any) -> list[str]:
+            return [key.decode() async for key in client.scan_iter(match=pattern, count=1_000)]
+
+        return await self._persist(attempt)
 
     async def commands(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Runs plain commands in one round trip, each harmless when sent twice."""
 
         async def attempt(client: Any) -> list[Any]:
-            if self.address.kind == "cluster":
-                return [await client.execute_command(*words) for words in commands]
-            pipeline = client.pipeline(transaction=False)
-            for words in commands:
-                pipeline.execute_command(*words)
-            # Raised by redis-py, an error would begin with the command and not with its code.
-            answers: list[Any] = await pipeline.execute(raise_on_error=False)
-            for answer in answers:
+            answers = await self._execute_all(client, commands)
+            for place, answer in enumerate(answers):
                 if isinstance(answer, Exception):
-                    raise answer
+                    if not self._is_cluster:
+                        raise answer
+                    answers[place] = await self._execute(client, commands[place])
             return answers
 
         return await self._persist(attempt) if commands else []
 
-    async def wait_for_replicas(self, replicas: int, timeout_ms: int = REPLICAS_MS) -> None:
-        """Waits until `replicas` replicas have all that this gateway wrote; raises StoreUnavailable if they do not."""
+    async def wait_for_replicas(
+        self, replicas: int, writes: Mapping[str, Sequence[Argument]], timeout_ms: int = REPLICAS_MS
+    ) -> None:
+        """Waits until `replicas` replicas have all that this gateway wrote; raises StoreUnavailable if they do not.
+
+        In a cluster, all that it wrote on the nodes of these keys; each comes with a write that changes nothing.
+        """
 
         # WAIT speaks of its own connection's writes: a write of one's own brings the offset of all earlier ones along.
         async def attempt(client: Any) -> int:
+            if self._is_cluster:
+                return await cluster.wait_for_replicas(client, writes, replicas, timeout_ms)
             pipeline = client.pipeline(transaction=False)
             pipeline.execute_command("PUBLISH", "rota:wait", "")
             pipeline.execute_command("WAIT", replicas, timeout_ms)
@@ -142,9 +170,12 @@ class Gateway:
         The empty text comes first, and again after every gap: something may have been missed, look for yourself.
         """
         pause = FIRST_PAUSE_S
+        cancels = _cancels()
         while True:
             try:
                 async with self._subscription(channel) as subscription:
+                    if _cancels() > cancels:
+                        raise asyncio.CancelledError  # redis-py swallowed it while it connected
                     yield ""
                     pause = FIRST_PAUSE_S
                     while True:
@@ -152,6 +183,8 @@ class Gateway:
                         if message is not None:
                             yield message["data"].decode()
             except Exception as error:
+                if _cancels() > cancels:
+                    raise asyncio.CancelledError from error
                 # A broken subscription is only a delay, as every wake-up is only a hint: listen again.
                 if not is_passing(error):
                     raise translate(error, self.address) from error
@@ -170,12 +203,12 @@ class Gateway:
             # A call that blocks needs a socket that may stay silent for as long: connections of their own.
             if self._reader is None:
                 self._reader = connect(self.address, self._embedded, None)
-            if self.address.kind != "cluster":
+            if not self._is_cluster:
                 return await self._reader.execute_command(*words, *positions.keys(), *positions.values())
-            # Each stream is in a slot of its own there: whichever speaks first is heard.
-            reads = [asyncio.create_task(self._reader.execute_command(*words, *pair)) for pair in positions.items()]
-            await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
-            done = [read for read in reads if read.done() or not read.cancel()]
+            # Each stream is in a slot of its own there: whichever speaks first is heard. The others go on, for who
+            # asks next; what they bring meanwhile is read again.
+            reads = [self._read(pair, words) for pair in positions.items()]
+            done, _ = await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
             return [item for read in done for item in _stream_items(read.result())]
 
         answer = await self._persist(attempt, lane=contextlib.nullcontext)
@@ -194,18 +227,48 @@ class Gateway:
 
     async def close(self) -> None:
         """Closes every connection. The gateway may be used again."""
+        reads = list(self._reads.values())
+        for read in reads:
+            read.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
         clients, self._client, self._reader = (self._client, self._reader), None, None
         for client in clients:
             if client is not None:
-                await client.aclose()
+                await close(client)
 
     # --- within ------------------------------------------------------------------------------------------------
 
     def _digest(self, name: str) -> str:
-        return script(name, self._clock).digest
+        return script(name, self._clock, is_cluster=self._is_cluster).digest
+
+    async def _execute(self, client: Any, words: Sequence[Argument]) -> Any:
+        return await (cluster.execute(client, words) if self._is_cluster else client.execute_command(*words))
+
+    async def _execute_all(self, client: Any, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """In one round trip. Raised by redis-py, an error would begin with the command and not with its code."""
+        if self._is_cluster:
+            return await cluster.execute_all(client, commands)
+        pipeline = client.pipeline(transaction=False)
+        for words in commands:
+            pipeline.execute_command(*words)
+        return await pipeline.execute(raise_on_error=False)
+
+    def _read(self, pair: tuple[str, str], words: Sequence[Argument]) -> asyncio.Task[Any]:
+        """A read of one stream that goes on until it has an answer, whoever waits for it."""
+        read = self._reads.get(pair)
+        if read is None:
+            read = self._reads[pair] = asyncio.create_task(self._reader.execute_command(*words, *pair))
+
+            def forget(done: asyncio.Task[Any]) -> None:
+                self._reads.pop(pair, None)
+                if not done.cancelled():
+                    done.exception()  # whoever waits for it hears of it; if nobody does, it does not matter
+
+            read.add_done_callback(forget)
+        return read
 
     async def _evaluate(self, client: Any, call: Call) -> Any:
-        loaded = script(call.script, self._clock)
+        loaded = script(call.script, self._clock, is_cluster=self._is_cluster)
         try:
             return await client.execute_command("EVALSHA", loaded.digest, len(call.keys), *call.keys, *call.arguments)
         except redis().exceptions.NoScriptError:
@@ -233,6 +296,7 @@ class Gateway:
             except Exception as error:
                 if _cancels() > cancels:
                     raise asyncio.CancelledError from error
+                error = cluster.mended(error) if self._is_cluster else error
                 if not is_passing(error) or loop.time() + pause > give_up_at:
                     raise translate(error, self.address) from error
                 logger.debug("trying again: %s", error)

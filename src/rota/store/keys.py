@@ -42,6 +42,24 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "cancelled": KeySpec("cancelled", "zset", "cancel", WITH_JOB, "run -> time it ended, ms"),
     "stopping": KeySpec("stopping", "zset", "cancel", "with its lease", "run whose handler has yet to stop -> lease"),
     "expiring": KeySpec("expiring", "zset", "enqueue", WITH_JOB, "run that must start by a time -> that time, ms"),
+    "locked": KeySpec("locked", "hash", "enqueue", WITH_JOB, "unfinished run -> the lock it asked for"),
+    "locks": KeySpec("locks", "hash", "all", WITH_JOB, "lock -> its occupant: the run that is pending or processing"),
+    "lane": KeySpec("lane:{name}", "zset", "all", WITH_JOB, "runs that are due and wait for one lock -> place"),
+    "followers": KeySpec("followers", "hash", "enqueue", WITH_JOB, "run at work -> follow-up of its id, and its flags"),
+    "follows": KeySpec("follows", "hash", "enqueue", WITH_JOB, "follow-up -> the run that it waits for"),
+    "merged": KeySpec("merged", "hash", "fail", WITH_JOB, "follow-up that is no more -> the run it became a part of"),
+    "merges": KeySpec("merges", "hash", "fail", WITH_JOB, "run -> the follow-ups that it took in"),
+    "unborn": KeySpec("unborn", "zset", "prepare", "1 min", "run that has yet to be tied to its parents -> since, ms"),
+    "plans": KeySpec("plans", "hash", "prepare", "1 min", "run that is unborn -> priority, due and expiry"),
+    "tied": KeySpec("tied", "set", "prepare", WITH_JOB, "runs that come after others, while they wait for them"),
+    "needs": KeySpec("needs:{name}", "hash", "prepare", WITH_JOB, "one run's unfinished parents -> flag, latest news"),
+    "dooms": KeySpec("dooms:{name}", "hash", "deliver", WITH_JOB, "parents that keep a run from starting -> how long"),
+    "parents": KeySpec("parents", "set", "register", WITH_JOB, "runs that others come after"),
+    "heirs": KeySpec("heirs:{name}", "zset", "register", WITH_JOB, "one run's dependents -> latest news they had"),
+    "endings": KeySpec("endings", "hash", "all", WITH_JOB, "parent -> number and kind of its latest news"),
+    "legacies": KeySpec("legacies", "hash", "complete", "when delivered", "parent with news -> its result"),
+    "steps": KeySpec("steps", "set", "prepare", WITH_JOB, "runs that belong to a workflow: a purge leaves them alone"),
+    "outbox": KeySpec("outbox", "zset", "all", "when delivered", "parent with news for its dependents -> when to tell"),
     "results": KeySpec("results", "hash", "complete", WITH_JOB, "run -> encoded result, unless it is null"),
     "errors": KeySpec("errors", "hash", "fail", WITH_JOB, "run -> its last error"),
     "history": KeySpec("history", "hash", "all", WITH_JOB, "run -> changes of state that its record does not show"),
@@ -51,6 +69,9 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
     "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
+    "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
+    "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
     "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits for a wake-up -> since, ms"),
     "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
@@ -62,14 +83,31 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
 GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
+    "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
+    "flow": KeySpec(
+        "flow:{name}", "hash", "open_flow", "a day after its end", "one workflow: graph, state, its steps'"
+    ),
+    "flows": KeySpec("flows", "zset", "open_flow", "with its workflow", "workflow -> when it was committed, ms"),
+    "flow_due": KeySpec(
+        "flow_due", "zset", "advance", "with its workflow", "workflow that waits for a decision -> when"
+    ),
+    "held": KeySpec(
+        "held", "zset", "turn", "with its workflow", "workflow that failed and waits for `resume` -> since"
+    ),
+    "places": KeySpec("places:{name}", "zset", "turn", "with its workflow", "workflows of one name that may advance"),
+    "queued": KeySpec(
+        "queued:{name}", "zset", "turn", "with its workflow", "workflows of one name that wait for a place"
+    ),
     "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
 }
 
 #: Events a queue keeps, about.
 EVENTS_KEPT: Final = 10_000
 _FAIL: Final = "-fail"
+#: What a script calls the keys of the queue's failures: `fail_pending` is `pending` of `mail-fail`.
+_OF_FAILURES: Final = "fail_"
 
 
 class Keys:
@@ -81,13 +119,20 @@ class Keys:
         self._queues: dict[str, str] = {}
 
     def queue(self, queue: str, name: str, part: str = "") -> str:
-        """The key `name` of a queue; `part` fills the pattern of a key there are many of."""
+        """The key `name` of a queue; `part` fills the pattern of a key there are many of.
+
+        `fail_name` is the key `name` of the queue's failures.
+        """
+        if name.startswith(_OF_FAILURES):
+            queue, name = failures_of(queue), name.removeprefix(_OF_FAILURES)
         pattern = QUEUE_KEYS[name].pattern
         return self._prefix(queue) + (pattern.format(name=part) if part else pattern.partition(":{name}")[0])
 
-    def shared(self, name: str) -> str:
-        """A key that belongs to no queue."""
-        return f"{self.namespace}:{{~}}:{GLOBAL_KEYS[name].pattern}"
+    def shared(self, name: str, part: str = "") -> str:
+        """A key that belongs to no queue; `part` fills the pattern of a key there are many of."""
+        pattern = GLOBAL_KEYS[name].pattern
+        filled = pattern.format(name=part) if part else pattern.partition(":{name}")[0]
+        return f"{self.namespace}:{{~}}:{filled}"
 
     def inbox(self, participant: str) -> str:
         """The channel on which a worker or client is told things."""
@@ -100,6 +145,11 @@ class Keys:
             prefix = f"{self.namespace}:{{{base}}}:" + ("fail:" if base != queue else "")
             self._queues[queue] = prefix
         return prefix
+
+
+def failures_of(queue: str) -> str:
+    """The queue that the failure handlers of a queue's jobs run in. Those of a failure have none: it is the same."""
+    return queue if queue.endswith(_FAIL) else queue + _FAIL
 
 
 def spec_of(key: str, namespace: str) -> KeySpec | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.address import Address
-from rota.store.connections import redis
+from rota.store.library import redis
 
 #: Beginnings of replies that mean: not now, but soon.
 _PASSING: Final = (
@@ -21,6 +21,7 @@ _PASSING: Final = (
     "NOREPLICAS",
     "MISCONF",
     "UNBLOCKED",
+    "TTL exhausted",  # redis-py's own words: redirected too often, as a slot is on its way from node to node
 )
 
 
@@ -38,11 +39,19 @@ _CODES: Final = {
 _NO_RIGHT: Final = ("NOPERM", "ACL failure in script", "The user executing the script can't")
 
 
+#: How redis-py says that some slots are served by nobody just now.
+_NOT_COVERED: Final = ("not covered",)
+_NO_CLUSTER: Final = "Cluster mode is not enabled"
+
+
 def is_passing(error: Exception) -> bool:
     """True when the same call may well go through in a moment."""
     exceptions = redis().exceptions
+    error = _root(error)
     if isinstance(error, exceptions.AuthenticationError | exceptions.AuthorizationError):
         return False
+    if isinstance(error, exceptions.RedisClusterException):
+        return any(sign in str(error) for sign in _NOT_COVERED)
     if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError | EOFError):
         return not _is_denied(str(error))
     return isinstance(error, exceptions.RedisError) and _reply(error).startswith(_PASSING)
@@ -51,9 +60,13 @@ def is_passing(error: Exception) -> bool:
 def translate(error: Exception, address: Address) -> Exception:
     """The error of Rota's that says the same, with what to do about it."""
     exceptions = redis().exceptions
+    error = _root(error)
     text = _reply(error)
-    if isinstance(error, StoreError) or not isinstance(error, exceptions.RedisError | OSError | EOFError):
+    known = (exceptions.RedisError, exceptions.RedisClusterException, OSError, EOFError)
+    if isinstance(error, StoreError) or not isinstance(error, known):
         return error
+    if _NO_CLUSTER in text:
+        return StoreUnsupported(f"{address} is no cluster: give the URL of one server, redis://host:port")
     if isinstance(error, exceptions.AuthenticationError | exceptions.AuthorizationError) or _is_denied(text):
         return StoreDenied(
             f"{address} refused the user or the password ({text}): "
@@ -72,6 +85,18 @@ def translate(error: Exception, address: Address) -> Exception:
     if is_passing(error):
         return StoreUnavailable(f"{address} does not answer ({text}): is it running, and can it be reached from here?")
     return StoreError(f"{address}: {text}")
+
+
+def _root(error: Exception) -> Exception:
+    """What is behind redis-py's saying that no node of a cluster can be reached: why the last of them could not."""
+    exceptions = redis().exceptions
+    while isinstance(error, exceptions.RedisClusterException):
+        denied = isinstance(error.__context__, exceptions.NoPermissionError)
+        behind = error.__context__ if denied else error.__cause__
+        if not isinstance(behind, Exception):
+            break
+        error = behind
+    return error
 
 
 def _reply(error: Exception) -> str:

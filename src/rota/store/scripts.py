@@ -1,7 +1,8 @@
 """Loads the Lua scripts: reads each header, binds its names, puts the includes in front of the body.
 
 The header of a script is its contract. `KEYS name` and `ARGV[n] name` become locals of that name, so the body speaks
-of `pending` and `worker`, and the Python side passes keys by the same names: the two cannot drift apart. An include
+of `pending` and `worker`, and the Python side passes keys by the same names: the two cannot drift apart. IS_CLUSTER
+says where the script runs. An include
 says which keys it touches (`keys: a, b`) and which others it needs (`@include`), so a script names only its own.
 """
 
@@ -34,7 +35,7 @@ class Script:
 
 
 @cache
-def script(name: str, clock: str = "") -> Script:
+def script(name: str, clock: str = "", *, is_cluster: bool = False) -> Script:
     """The script of that name. `clock` names a key with an offset in ms that tests add to the server's time."""
     text = (_FOLDER / f"{name}.lua").read_text(encoding="utf-8")
     includes = _includes_of(text)
@@ -44,6 +45,7 @@ def script(name: str, clock: str = "") -> Script:
     source = "\n".join(
         [
             f"#!lua flags={flags[1]}" if flags else "#!lua",
+            f"local IS_CLUSTER = {str(is_cluster).lower()}",
             *(f"local {key} = KEYS[{place}]" for place, key in enumerate(keys, 1)),
             *(f"local {argument} = ARGV[{place}]" for place, argument in enumerate(arguments, 1)),
             *(_text_of(include, clock) for include in includes),

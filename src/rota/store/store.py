@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rota.core.codec import decode_counts
@@ -22,6 +22,22 @@ from rota.store.scripts import script
 LEASE_MS: Final = 4_500
 #: Runs that one call may move: what keeps a script below 5 ms.
 BATCH: Final = 500
+#: Verb -> the same, where a run costs the server more than the 7 µs of one that is just enqueued, claimed or completed:
+#: with a record, a line of history and an index written for each, 25 to 70 µs. A run that completes may free a lock or
+#: have dependents. `benchmarks/scripts.py` measures it.
+SLICES: Final[Mapping[str, int]] = {
+    "complete": 125,
+    "fail": 40,
+    "snooze": 80,
+    "return": 50,
+    "reap": 40,
+    "give_up": 40,
+    "redrive": 40,
+    "progress": 150,
+    "sweep": 250,
+}
+#: Runs that a claim reaps, expires or promotes on its way (`housekeeping.lua`): then it is asked again at once.
+CHORES: Final = 60
 BATCH_BYTES: Final = 4 * 2**20
 
 
@@ -33,14 +49,25 @@ class NewJob(NamedTuple):
     due: str
     expiry: str
     body: bytes
+    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`.
+    flags: str = "-"
 
 
 class Made(NamedTuple):
-    """What became of a new job: its run, or the unfinished run that holds its id."""
+    """What became of a new job: its run ("made"), or the unfinished run of its id and what happened to that one.
+
+    "updated", "in_use" (left alone), or why it cannot be changed into the job asked for: "task", "after"; "untied":
+    there is no such run any more, and the job comes after others.
+    """
 
     id: str
     run: str
-    is_new: bool
+    outcome: str = "made"
+
+    @property
+    def is_new(self) -> bool:
+        """True when this call made the run."""
+        return self.outcome == "made"
 
 
 class Claimed(NamedTuple):
@@ -58,6 +85,10 @@ class Claims(NamedTuple):
 
     jobs: list[Claimed]
     wait_ms: int | None
+    #: There is news for dependents that nobody is delivering.
+    has_news: bool = False
+    #: When the failures of the queue want to be looked at; None when there are none at all.
+    failures_ms: int | None = None
 
 
 class Completed(NamedTuple):
@@ -139,8 +170,16 @@ class Store:
             door = self._doors[queue] = _Door(self, queue)
         return await door.enqueue(jobs)
 
+    async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
+        """Makes runs visible that were prepared (see `Ties`): "visible", "missing" or "in_use" for each."""
+        answer: bytes = await self._rare("commit", queue, runs)
+        return answer.decode().split(" ")
+
     async def cancel(self, ref: JobRef, *, reach: str = "any", reason: str = "") -> str:
-        """Ends a run: "cancelled", "stopping" (its handler has been told), "missing", or the state that forbids it."""
+        """Ends a run: "cancelled", "stopping" (its handler has been told), or why not.
+
+        "missing", "processing" where that is out of reach, "ended" and how.
+        """
         answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
         return answer.decode()
 
@@ -152,13 +191,17 @@ class Store:
     async def redrive(self, queue: str, refs: Sequence[JobRef]) -> list[str]:
         """Gives dead letters another life; an outcome for each: "redriven", or why not."""
         outcomes: list[str] = []
-        for start in range(0, len(refs), BATCH):
-            pairs = [word for ref in refs[start : start + BATCH] for word in (ref.id, ref.run or "")]
+        size = SLICES["redrive"]
+        for start in range(0, len(refs), size):
+            pairs = [word for ref in refs[start : start + size] for word in (ref.id, ref.run or "")]
             outcomes += (await self._rare("redrive", queue, pairs)).decode().split(" ")
         return outcomes
 
     async def purge(self, queue: str, limit: int = BATCH, *, newest: str = "") -> int:
-        """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many."""
+        """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many.
+
+        Fewer at a time where they are tied to others; 0 when there are none left.
+        """
         return int(await self._rare("purge", queue, [min(limit, BATCH), newest]))
 
     async def pause(self, queue: str, *, wanted: str) -> None:
@@ -167,7 +210,7 @@ class Store:
 
     async def watch(self, ref: JobRef) -> tuple[str, bool] | None:
         """Asks to be told of a run's end: the run, and whether it has ended already. None if there is no such job."""
-        keys = self._keys("watch", ref.queue)
+        keys = self.script_keys("watch", ref.queue)
         answer = await self.gateway.run("watch", keys, [ref.id, ref.run or "", self.participant])
         return (answer[0].decode(), answer[1] == b"ended") if len(answer) == 2 else None
 
@@ -188,9 +231,9 @@ class Store:
             token,
             min(limit, BATCH),
             lease_ms,
-            BATCH,
+            CHORES,
         ]
-        return Call("claim", self._keys("claim", queue), arguments)
+        return Call("claim", self.script_keys("claim", queue), arguments)
 
     def report_calls(self, queue: str, reports: Sequence[Report]) -> list[tuple[Call, Sequence[Report]]]:
         """Calls that store these reports, each with the reports it carries, for `read_refusals`."""
@@ -199,12 +242,13 @@ class Store:
             by_verb.setdefault(_VERBS[type(report)], []).append(report)
         calls: list[tuple[Call, Sequence[Report]]] = []
         for verb, of_verb in by_verb.items():
-            for start in range(0, len(of_verb), BATCH):
-                part = of_verb[start : start + BATCH]
+            size = SLICES.get(verb, BATCH)
+            for start in range(0, len(of_verb), size):
+                part = of_verb[start : start + size]
                 words: list[Argument] = [queue, self.keys.inbox_prefix]
                 for report in part:
                     words += report
-                calls.append((Call(verb, self._keys(verb, queue), words), part))
+                calls.append((Call(verb, self.script_keys(verb, queue), words), part))
         return calls
 
     async def report(self, queue: str, reports: Sequence[Report]) -> dict[str, str]:
@@ -223,7 +267,7 @@ class Store:
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            answer = await self.gateway.run("heartbeat", self._keys("heartbeat", queue), words)
+            answer = await self.gateway.run("heartbeat", self.script_keys("heartbeat", queue), words)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 
@@ -233,7 +277,7 @@ class Store:
 
     def progress_call(self, queue: str, items: Sequence[tuple[str, str, str, str, str]]) -> Call:
         """The same, to be sent along with other calls."""
-        return Call("progress", self._keys("progress", queue), [word for item in items for word in item])
+        return Call("progress", self.script_keys("progress", queue), [word for item in items for word in item])
 
     async def log(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> bool:
         """Adds lines to a run's log, numbered from `first` within the claim; False if the claim is lost."""
@@ -241,7 +285,7 @@ class Store:
 
     def log_call(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> Call:
         """The same, to be sent along with other calls."""
-        return Call("log", self._keys("log", queue), [run, claim, first, *lines])
+        return Call("log", self.script_keys("log", queue), [run, claim, first, *lines])
 
     async def leave(self, queue: str) -> None:
         """This worker leaves the queue for good: it is woken no more, and another one is if there is work."""
@@ -249,7 +293,7 @@ class Store:
 
     async def sweep(self, queue: str) -> bool:
         """Forgets finished runs whose time is over; True when there is more to do."""
-        return await self.gateway.run("sweep", self._keys("sweep", queue), [BATCH]) == b"more"
+        return await self.gateway.run("sweep", self.script_keys("sweep", queue), [SLICES["sweep"]]) == b"more"
 
     async def announce(self, info: str) -> int:
         """Says that this worker lives; the answer is the server's time in ms."""
@@ -262,21 +306,34 @@ class Store:
         if words:
             await self.gateway.command("HSET", self.keys.shared("tasks"), *words)
 
+    async def announce_handlers(self, queue: str, handlers: dict[str, str], *, without: Sequence[str] = ()) -> None:
+        """Says which tasks have a failure handler, with the options of its jobs, and which have none any more.
+
+        From now on a run of theirs that fails for good makes such a job. It is kept until a worker says otherwise.
+        """
+        key = self.keys.queue(queue, "handlers")
+        words = [word for pair in handlers.items() for word in pair]
+        if words:
+            await self.gateway.command("HSET", key, *words)
+        if without:
+            await self.gateway.command("HDEL", key, *without)
+
     async def register_queues(self, queues: Sequence[str]) -> None:
         """Adds to the names that `queue list` shows."""
         await self.gateway.command("SADD", self.keys.shared("queues"), *queues)
 
-    # --- within ------------------------------------------------------------------------------------------------
-
-    def _keys(self, name: str, queue: str, **parts: str) -> list[str]:
+    def script_keys(self, name: str, queue: str, **parts: str) -> list[str]:
+        """The keys of a script in a queue's slot; `parts` fill the patterns of those there are many of."""
         parts.setdefault("calls", self.participant)
         return [self.keys.queue(queue, key, parts.get(key, "")) for key in script(name).keys]
 
+    # --- within ------------------------------------------------------------------------------------------------
+
     async def _run(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
-        return await self.gateway.run(name, self._keys(name, queue), [queue, self.keys.inbox_prefix, *arguments])
+        return await self.gateway.run(name, self.script_keys(name, queue), [queue, self.keys.inbox_prefix, *arguments])
 
     async def _rare(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
-        keys = self._keys(name, queue, call=secrets.token_hex(8))
+        keys = self.script_keys(name, queue, call=secrets.token_hex(8))
         return await self.gateway.run(name, keys, [queue, self.keys.inbox_prefix, *arguments])
 
 
@@ -286,9 +343,11 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     claim = f"{fence}.{token}"
     jobs = [
         Claimed(queue, answer[at].decode(), claim, decode_counts(answer[at + 1]), answer[at + 2])
-        for at in range(2, len(answer), 3)
+        for at in range(3, len(answer), 3)
     ]
-    return Claims(jobs, int(wait) if wait else None)
+    words = answer[2].decode().split()
+    failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
+    return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
 
 
 def read_refusals(answer: list[bytes], reports: Sequence[Report]) -> dict[str, str]:
@@ -342,14 +401,15 @@ class _Door:
         return asked.made
 
     async def _send(self) -> None:
-        keys = self._store._keys("enqueue", self._queue)  # pyright: ignore[reportPrivateUsage]
+        keys = self._store.script_keys("enqueue", self._queue)
         while self._waiting:
             part = self._next_batch()
             suffixes = [make_suffix(secrets.randbits(40)) for _ in part]
             self._number += 1
             words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
             for (job, _), suffix in zip(part, suffixes, strict=True):
-                words += (job.id, suffix, job.priority, job.due, job.expiry, job.body)
+                name = f"{job.flags}={job.id}" if job.id else ""
+                words += (name, suffix, job.priority, job.due, job.expiry, job.body)
             try:
                 answer = await self._store.gateway.run("enqueue", keys, words)
             except Exception as error:
@@ -372,12 +432,12 @@ class _Door:
 
 def _answer(part: list[tuple[NewJob, _Asked]], suffixes: list[str], answer: list[bytes]) -> None:
     number = int(answer[0])
-    holders = {int(answer[at]): answer[at + 1].decode() for at in range(1, len(answer), 2)}
+    others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
     for place, (job, asked) in enumerate(part):
-        holder = holders.get(place)
-        if holder is None:
+        if place in others:
+            outcome, holder = others[place]
+            asked.answer(Made(job.id, holder, outcome))
+        else:
             number += 1
             run = encode_run(number)
-            asked.answer(Made(job.id or f"{run}-{suffixes[place]}", run, True))
-        else:
-            asked.answer(Made(job.id, holder, False))
+            asked.answer(Made(job.id or f"{run}-{suffixes[place]}", run))

@@ -89,6 +89,11 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     silent_ms: int
     info: dict[str, Any]
 
+    def serves(self, queue: str) -> bool:
+        """True while it lives and takes jobs of that queue, be it as the failures of another."""
+        served = self.info.get("queues", ())
+        return self.status == "ALIVE" and (queue in served or queue.removesuffix("-fail") in served)
+
 
 class Views:
     """Questions about one namespace."""

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from rota.core.job import checked_queue
 from rota.errors import InvalidOption
+from rota.store.keys import failures_of
 
 #: Seconds that handlers get to finish after the first signal: below the 30 s of Kubernetes.
 GRACE_S: Final = 25.0
@@ -51,6 +52,16 @@ class WorkerConfig:
         for option, value in (("max_jobs", self.max_jobs), ("max_rss_mb", self.max_rss_mb)):
             if value is not None and value < 1:
                 raise InvalidOption(option, f"{value!r} is not at least 1")
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The queues it serves, in order: each one asked for, and behind it its failures, unless asked for too."""
+        served: list[str] = []
+        for queue in self.queues:
+            served.append(queue)
+            if failures_of(queue) not in self.queues:
+                served.append(failures_of(queue))
+        return tuple(served)
 
     @property
     def first_concurrency(self) -> int:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
-from rota.store.store import BATCH, LEASE_MS, Claimed, Report, Returned, Store, read_claims, read_refusals
+from rota.store.keys import failures_of
+from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
 from rota.worker.config import WorkerConfig
 from rota.worker.flights import Flights
 
@@ -45,10 +47,15 @@ class Line:
     #: The server could not carry a claim out: it is not asked before.
     shunned_until: float = 0.0
     call: int = 0
-    token: str = ""
+    token: str = field(default_factory=lambda: _token())
     #: Took part in a claim whose answer has not come: ask the same again.
     is_unanswered: bool = False
     asked: int = 0
+    asked_at: float = -math.inf
+    #: The line of its failure handlers, if that is a quiet one.
+    failures: Line | None = None
+    #: It is only looked at when something is due there, as the claims of its queue say.
+    is_quiet: bool = False
 
 
 class Desk:
@@ -62,17 +69,18 @@ class Desk:
         *,
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
+        hear_news: Callable[[str], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._flights = flights
         self._slots = slots
         self._take = take
+        self._hear_news = hear_news
         self._say_first = say_first
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
-        weights = config.weights or (1,) * len(config.queues)
-        self.lines = [Line(queue, weight, token=_token()) for queue, weight in zip(config.queues, weights, strict=True)]
+        self.lines = _lines(config)
         self._reports: dict[str, list[Report]] = {}
         self._something = asyncio.Event()
         self._is_claiming = True
@@ -88,8 +96,9 @@ class Desk:
     def wake(self, queue: str | None = None) -> None:
         """There may be work: in one queue, or, when anything may have been missed, in all."""
         for line in self.lines:
-            if queue is None or line.queue == queue:
+            if line.queue == queue or (queue is None and not line.is_quiet):
                 line.is_hopeful = line.is_woken = True
+                self.is_idle.clear()
         self._something.set()
 
     def nudge(self) -> None:
@@ -193,6 +202,7 @@ class Desk:
                 line.token = _token()
                 line.is_unanswered = True
                 line.is_hopeful = line.is_woken = False
+                line.asked_at = asyncio.get_running_loop().time()
             requests.append(self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token))
         if not requests:
             return
@@ -218,6 +228,8 @@ class Desk:
         if line is not None:
             line.is_unanswered = False
             self._receive(line, answers[-1])
+        if self._is_burst:
+            self._look_for_failures({queue for queue, _, part in calls if any(map(_may_be_final, part))})
         self._stored.set()
 
     async def _report_one_by_one(self) -> None:
@@ -246,15 +258,40 @@ class Desk:
                 self._take(job)
             else:  # the worker was told to stop while the answer was on its way
                 self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
+        if claims.has_news:
+            self._hear_news(line.queue)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful = True
             if self._flights.busy < self._slots():
                 self._something.set()
+        if line.failures is not None and claims.failures_ms is not None:
+            self._expect(line.failures, claims.failures_ms)
         is_near = claims.wait_ms is not None and claims.wait_ms <= LEASE_MS
         longest = LOOK_AGAIN_BUSY_S if self._flights.busy or is_near else LOOK_AGAIN_S
+        if line.is_quiet and not is_near:
+            # Whatever comes meanwhile, the claims of its queue will tell.
+            longest = math.inf
         wait = longest if claims.wait_ms is None else min(longest, claims.wait_ms / 1000)
         # What falls due must not be asked for before it is due by the server's clock: a moment is added.
         line.look_at = asyncio.get_running_loop().time() + wait + (0.001 if claims.wait_ms is not None else 0)
+
+    def _look_for_failures(self, queues: set[str]) -> None:
+        """What has just been reported there may have made failure jobs. Others are woken for them; this worker, which
+        ends when nothing is left, must not rely on that, nor on a claim that the server may have carried out before.
+        """
+        for line in self.lines:
+            if line.queue in queues and line.failures is not None:
+                line.is_hopeful = True
+                self._something.set()
+
+    def _expect(self, failures: Line, wait_ms: int) -> None:
+        """Failures are due, or will be. What another worker may have in hand is not asked for all the time."""
+        now = asyncio.get_running_loop().time()
+        at = max(now + wait_ms / 1000, failures.asked_at + LOOK_AGAIN_BUSY_S)
+        failures.look_at = min(failures.look_at, at)
+        if at <= now:
+            failures.is_hopeful = True
+            self._something.set()
 
     def _share(self, line: Line) -> int:
         free = max(0, self._slots() - self._flights.busy)
@@ -279,6 +316,22 @@ class Desk:
             self.is_idle.set()
         else:
             self.is_idle.clear()
+
+
+def _lines(config: WorkerConfig) -> list[Line]:
+    """The queues asked for, each with that of its failures behind it, unless that one was asked for, too."""
+    lines: list[Line] = []
+    for place, queue in enumerate(config.queues):
+        line = Line(queue, config.weights[place] if config.weights else 1)
+        lines.append(line)
+        if failures_of(queue) not in config.queues:
+            line.failures = Line(failures_of(queue), line.weight, is_hopeful=False, look_at=math.inf, is_quiet=True)
+            lines.append(line.failures)
+    return lines
+
+
+def _may_be_final(report: Report) -> bool:
+    return isinstance(report, Lost | Returned) or (isinstance(report, Failed) and report.next_attempt == "final")
 
 
 def _is_about_the_server(error: StoreError) -> bool:

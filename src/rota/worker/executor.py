@@ -21,9 +21,11 @@ from rota.core.job import DEFAULT_OPTIONS, Counts, JobRecord, JobRef
 from rota.core.outcome import kinds_of, moment_after, next_attempt, record_error
 from rota.core.states import JobState
 from rota.errors import Cancel, InvalidArguments, PayloadTooLarge, PermanentError, Snooze, UnknownTask
+from rota.failures import FailureHandler
 from rota.tasks import Task
 from rota.worker.resources import Resources
 
+Runnable = Task[Any, Any, Any] | FailureHandler
 MAX_THREADS: Final = 10_000
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _END: Final = object()
@@ -125,7 +127,7 @@ class Executor:
         await self._resources.close()
 
     async def _call(self, attempt: Attempt, body: Body) -> Any:
-        task = self._rota.tasks.get(body.task)
+        task = self._rota.tasks.find(body.task)
         args, kwargs = task.signature.decode(body.arguments)
         context = attempt.context = self._context(attempt.assignment, body)
         async with AsyncExitStack() as stack:
@@ -139,7 +141,7 @@ class Executor:
                 run = _around(middleware.attempt, context, run)
             return _storable(task, await run())
 
-    async def _run(self, task: Task[Any, Any, Any], attempt: Attempt, call: Callable[[], Any]) -> Any:
+    async def _run(self, task: Runnable, attempt: Attempt, call: Callable[[], Any]) -> Any:
         if inspect.iscoroutinefunction(task.function):
             return await call()
         if self._inline:
@@ -218,7 +220,7 @@ class _Unstorable(Exception):
     """A result that cannot be written down."""
 
 
-def _storable(task: Task[Any, Any, Any], value: Any) -> Any:
+def _storable(task: Runnable, value: Any) -> Any:
     try:
         encode_result(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -226,9 +228,7 @@ def _storable(task: Task[Any, Any, Any], value: Any) -> Any:
     return value
 
 
-def _bind(
-    task: Task[Any, Any, Any], filled: dict[str, Any], args: list[Any], kwargs: dict[str, Any]
-) -> Callable[[], Any]:
+def _bind(task: Runnable, filled: dict[str, Any], args: list[Any], kwargs: dict[str, Any]) -> Callable[[], Any]:
     # What is filled in before or between parameters that are passed by position has to be passed by position, too.
     given, ordered = iter(args), list[Any]()
     for name in _places(task.function):

@@ -11,6 +11,7 @@ from rota.errors import StoreError
 from rota.store.store import Store
 from rota.worker.desk import Desk
 from rota.worker.heartbeat import Heartbeat
+from rota.worker.ticker import Ticker
 from rota.worker.tower import Tower
 
 logger = logging.getLogger("rota.worker")
@@ -21,11 +22,12 @@ REFUSED_PAUSE_S: Final = 1.0
 class Inbox:
     """Listens for as long as the worker lives."""
 
-    def __init__(self, store: Store, desk: Desk, tower: Tower, heartbeat: Heartbeat) -> None:
+    def __init__(self, store: Store, desk: Desk, tower: Tower, heartbeat: Heartbeat, ticker: Ticker) -> None:
         self._store = store
         self._desk = desk
         self._tower = tower
         self._heartbeat = heartbeat
+        self._ticker = ticker
 
     async def run(self) -> None:
         """For ever. A server that lets us in no more is no reason to give up: it may again."""
@@ -41,11 +43,14 @@ class Inbox:
             match message.split(" "):
                 case ["wake", queue]:
                     self._desk.wake(queue)
+                case ["ticks", _]:
+                    self._ticker.look()
                 case ["stop", queue, run, claim]:
                     self._tower.stop_claim(queue, run, claim, "cancelled")
                 case _:
                     # The subscription is new: whatever was said before was not heard. Whether there is work is
                     # looked up by the desk; a heartbeat brings the news of handlers that must stop.
                     self._desk.wake()
+                    self._ticker.look()
                     with contextlib.suppress(StoreError):
                         await self._heartbeat.beat()

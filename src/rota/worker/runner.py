@@ -194,7 +194,10 @@ def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: S
     try:
         rota = load_app(app)
         for task in rota.tasks:
-            _ = task.signature  # an annotation that cannot be resolved is found now, not with the first job
+            # An annotation that cannot be resolved is found now, not with the first job.
+            _ = task.signature, task.failure_handler and task.failure_handler.signature
+        for declared in rota.schedules.declared:
+            declared.schedule()  # and so are arguments that its task does not take
     except RotaError as error:
         mouth.say(["broken", str(error)])
         return 1
@@ -277,7 +280,18 @@ def _facts(rota: Rota) -> dict[str, Any]:
         }
         for task in rota.tasks
     }
-    return {"tasks": tasks, "connection": rota.connection()}
+    handlers = {
+        handler.name: {
+            "task": handler.task.name,
+            "run_in": handler.run_in,
+            # "" stands for every queue that has no defaults of its own for its failures.
+            "options": {queue: handler.announcement(queue) for queue in ("", *rota.failure_queues)},
+        }
+        for task in rota.tasks
+        if (handler := task.failure_handler) is not None
+    }
+    schedules = [declared.schedule() for declared in rota.schedules.declared]
+    return {"tasks": tasks, "handlers": handlers, "schedules": schedules, "connection": rota.connection()}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.store.gateway import Call
-from rota.store.store import BATCH, Store
+from rota.store.store import SLICES, Store
 from rota.worker.pool import RunnerProcess
 
 logger = logging.getLogger("rota.worker")
@@ -81,9 +81,9 @@ class Sayings:
         lines: dict[tuple[str, str, str], list[tuple[int, str]]],
     ) -> list[Call]:
         calls = [
-            self._store.progress_call(queue, items[start : start + BATCH])
+            self._store.progress_call(queue, items[start : start + SLICES["progress"]])
             for queue, items in progress.items()
-            for start in range(0, len(items), BATCH)
+            for start in range(0, len(items), SLICES["progress"])
         ]
         for key, of_run in lines.items():
             for start in range(0, len(of_run), _LINES):

@@ -41,6 +41,7 @@ class Tower:
         self._calendar_changed = asyncio.Event()
         self._something_landed = asyncio.Event()
         self.tasks: dict[str, dict[str, Any]] = {}
+        self.handlers: dict[str, dict[str, Any]] = {}
         self.finished = 0
 
     # --- jobs come in ------------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ class Tower:
             self._refuse(Flight(job, None), record_error(error, kind="permanent"))
             return
         flight = Flight(job, body)
-        task = self.tasks.get(body.task)
+        task = self.tasks.get(body.task) or self.handlers.get(body.task)
         if task is None:
             known = ", ".join(sorted(self.tasks)) or "none"
             message = f"no task is called {body.task!r} in {self._app}, which declares: {known}"

@@ -2,7 +2,8 @@
 
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
-passes on progress and logs, `announcer` says that the worker lives, `janitor` sweeps, `adapter` sizes it.
+passes on progress and logs, `courier` tells dependents of ends, `conductor` sees to workflows, `announcer` says that
+the worker lives, `janitor` sweeps, `ticker` fires schedules, `adapter` sizes it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from typing import Any, Final
 import msgspec
 
 from rota.client import Rota
+from rota.core.schedule import Schedule
 from rota.doctor import STANDING, examine
 from rota.errors import ConfigurationError, StoreError, StoreUnsupported
+from rota.store.schedules import ScheduleStore
 from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
+from rota.worker.conductor import Conductor
 from rota.worker.config import WorkerConfig
+from rota.worker.courier import Courier
 from rota.worker.desk import Desk
 from rota.worker.flights import Flights
 from rota.worker.heartbeat import Heartbeat
@@ -33,6 +38,7 @@ from rota.worker.inbox import Inbox
 from rota.worker.janitor import Janitor
 from rota.worker.pool import Pool, RunnerProcess
 from rota.worker.sayings import Sayings
+from rota.worker.ticker import Ticker
 from rota.worker.tower import STOP_PATIENCE_S, Tower
 
 logger = logging.getLogger("rota.worker")
@@ -76,7 +82,11 @@ class Worker:
             make_runner=make_runner,
         )
         self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
+        #: Schedules that the program declares.
+        self.schedules: list[Schedule] = []
         self.desk: Desk
+        self._courier: Courier
+        self._conductor: Conductor
         self._sayings: Sayings
         self._signals = 0
         #: Why it cannot go on; "" while it can.
@@ -96,6 +106,8 @@ class Worker:
         try:
             facts = await self.pool.start()
             self.tower.tasks = facts["tasks"]
+            self.tower.handlers = facts["handlers"]
+            self.schedules = msgspec.convert(facts["schedules"], list[Schedule])
             rota = Rota(**facts["connection"])
             store = rota.connect(self.id, patience=PATIENCE_S)
             try:
@@ -108,6 +120,11 @@ class Worker:
         if self._fault:
             raise ConfigurationError(f"{self.config.app} does not start any more: {self._fault}")
         return 0
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """What it serves, as people are told: failures are of interest where there are handlers for them."""
+        return self.config.served if self.tower.handlers else self.config.queues
 
     def stop(self) -> None:
         """Asks for a graceful stop; asked again, for one without grace."""
@@ -124,17 +141,24 @@ class Worker:
             self.flights,
             slots=lambda: self.slots,
             take=self.tower.take,
+            hear_news=self._hear_news,
             say_first=self._sayings.flush,
         )
+        self._conductor = Conductor(store, wake=self.desk.wake)
+        self._courier = Courier(store, wake=self.desk.wake, conduct=self._conductor.nudge)
         heartbeat = Heartbeat(store, self.flights, self.tower)
         announcer = Announcer(store, self)
+        ticker = Ticker(store, self.config.queues)
         loops: dict[str, Any] = {
             "desk": self.desk,
-            "inbox": Inbox(store, self.desk, self.tower, heartbeat),
+            "courier": self._courier,
+            "conductor": self._conductor,
+            "inbox": Inbox(store, self.desk, self.tower, heartbeat, ticker),
             "heartbeat": heartbeat,
             "sayings": self._sayings,
             "announcer": announcer,
-            "janitor": Janitor(store, self.config.queues),
+            "janitor": Janitor(store, self.config.served),
+            "ticker": ticker,
         }
         if self.config.concurrency == "auto":
             loops["adapter"] = Adapter(self)
@@ -151,20 +175,43 @@ class Worker:
         await self._leave(store, announcer)
 
     async def _introduce(self, rota: Rota, store: Store, announcer: Announcer) -> None:
-        """Refuses a server that cannot be used; tells the store which queues and tasks there are."""
+        """Refuses a server that cannot be used; tells the store which queues, tasks and schedules there are."""
         await rota.check()
         await _look_over(rota)
-        await store.register_queues(self.config.queues)
+        await store.register_queues(list({*self.queues, *(schedule.queue for schedule in self.schedules)}))
         await store.announce_tasks(
             {name: msgspec.json.encode(task).decode() for name, task in self.tower.tasks.items()}
         )
+        await self._announce_handlers(store)
+        await self._put_schedules(store)
         self.state = "active"
         await announcer.announce()
-        queues = ", ".join(self.config.queues)
+        queues = ", ".join(self.queues)
         logger.info("worker %s serves %s with %d slots on %s", self.id, queues, self.slots, rota.address)
 
+    async def _announce_handlers(self, store: Store) -> None:
+        """Tells every queue which tasks have failure handlers, before any job can fail: a task may run in any queue."""
+        declared = self.tower.handlers.values()
+        without = sorted(self.tower.tasks.keys() - {handler["task"] for handler in declared})
+        for queue in dict.fromkeys(queue.removesuffix("-fail") for queue in self.config.queues):
+            lines = {handler["task"]: handler["options"].get(queue, handler["options"][""]) for handler in declared}
+            await store.announce_handlers(queue, lines, without=without)
+
+    async def _put_schedules(self, store: Store) -> None:
+        schedules = ScheduleStore(store.gateway, store.keys)
+        answers = await asyncio.gather(*(schedules.put(schedule) for schedule in self.schedules))
+        for schedule, (outcome, version) in zip(self.schedules, answers, strict=True):
+            if outcome == "older":
+                logger.warning(
+                    "schedule %s is stored with version %d and stays as it is: this program has version %d",
+                    schedule.full_name, version, schedule.version,
+                )  # fmt: skip
+
     async def _stop_when_idle(self) -> None:
-        await self.desk.is_idle.wait()
+        parts = (self.desk, self._courier, self._conductor)
+        while not all(part.is_idle.is_set() for part in parts):
+            for part in parts:
+                await part.is_idle.wait()
         self._asked_to_stop.set()
 
     async def _drain(self) -> None:
@@ -202,7 +249,7 @@ class Worker:
     async def _leave(self, store: Store, announcer: Announcer) -> None:
         self.state = "stopped"
         with contextlib.suppress(StoreError):  # the server's absence may be the very reason to leave
-            for queue in self.config.queues:
+            for queue in self.config.served:
                 await store.leave(queue)
             await announcer.announce()
         logger.info("worker %s has stopped after %d jobs", self.id, self.tower.finished)
@@ -211,6 +258,9 @@ class Worker:
         if message[0] in ("progress", "log"):
             self._sayings.hear(runner, message)
         self.tower.hear(runner, message)
+
+    def _hear_news(self, queue: str) -> None:
+        self._courier.hear(queue)
 
     def _bury(self, runner: RunnerProcess) -> None:
         self.tower.bury(runner)

@@ -6,12 +6,8 @@
 --
 -- flags: allow-oom
 -- KEYS runs        hash  run -> what happened to it
--- KEYS pending     zset  run -> place
--- KEYS scheduled   zset  run -> due score
--- KEYS blocked     zset  run -> place
 -- KEYS processing  zset  run -> lease deadline, ms
 -- KEYS stopping    zset  run whose handler has yet to stop -> lease
--- KEYS expiring    zset  run -> time it must have started by, ms
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] id
@@ -19,21 +15,25 @@
 -- ARGV[5] reach       "waiting" leaves a run that is being processed alone; "any" does not
 -- ARGV[6] reason
 --
--- Returns "cancelled" | "stopping" | "missing" | the state that forbids it
+-- Returns "cancelled" | "stopping" | "missing" | "processing" where that is out of reach | "ended" and how
 
--- @include now_ms
--- @include text_of
--- @include record
 -- @include cancel_run
--- @include resolve
+-- @include depart
+-- @include followers
+-- @include now_ms
 -- @include once
+-- @include record
+-- @include resolve
+-- @include text_of
+-- @include wake
+-- @include withdraw
 
 local function cancel()
   local found = resolve(id, run)
   if not found then return "missing" end
   local now, line = now_ms(), redis.call("HGET", runs, found)
   local r = line and read_record(line) or new_record("waiting", "-")
-  if r.state ~= "waiting" and r.state ~= "processing" then return r.state end
+  if r.state ~= "waiting" and r.state ~= "processing" then return "ended " .. r.state end
   if r.state == "processing" and reach == "waiting" then return "processing" end
 
   local outcome = "cancelled"
@@ -44,10 +44,9 @@ local function cancel()
     redis.call("ZADD", stopping, lease or text_of(now), found)
     redis.call("PUBLISH", inbox .. r.worker, "stop " .. queue .. " " .. found .. " " .. r.claim)
   else
-    redis.call("ZREM", pending, found)
-    redis.call("ZREM", scheduled, found)
-    redis.call("ZREM", blocked, found)
-    redis.call("ZREM", expiring, found)
+    wake(withdraw(found))
+    unfollow(found)
+    wake(depart({ found }, "cancelled", now))
   end
   cancel_run(found, r, reason, now)
   return outcome

@@ -11,6 +11,7 @@
 -- KEYS pending     zset  run -> place
 -- KEYS processing  zset  run -> lease deadline, ms
 -- KEYS expiring    zset  run -> time it must have started by, ms
+-- KEYS outbox      zset  run whose dependents have yet to hear of it -> when to tell them
 -- KEYS idle        zset  waiting workers
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
@@ -19,19 +20,21 @@
 -- ARGV[5] token       random, made by the worker for this claim
 -- ARGV[6] limit       how many it has slots for
 -- ARGV[7] lease_ms
--- ARGV[8] bound       how many runs each of the other verbs may move
+-- ARGV[8] bound       how many runs the other verbs may move
 --
--- Returns fence, ms until something falls due ("" if nothing will), then run, counts ("" at the first attempt)
--- and record for each run claimed
+-- Returns fence, ms until something falls due ("" if nothing will), words ("outbox": dependents must be told;
+-- "fail:<ms>": when the failures of the queue want to be looked at), then run, counts ("" at the first attempt) and
+-- record for each run claimed
 
--- @include now_ms
--- @include text_of
--- @include replay
--- @include wake
 -- @include emit
--- @include record
--- @include tick
+-- @include failures_due
 -- @include housekeeping
+-- @include now_ms
+-- @include record
+-- @include replay
+-- @include text_of
+-- @include tick
+-- @include wake
 
 local now = now_ms()
 limit, lease_ms, bound = tonumber(limit), tonumber(lease_ms), tonumber(bound)
@@ -47,10 +50,10 @@ local function answer(reply, run, line, body)
 end
 
 local before = recall("claim", call)
-if before == "" then return { "0", "" } end
+if before == "" then return { "0", "", "" } end
 if before then
   local fence, claimed = string.match(before, "^(%S+) ?(.*)$")
-  local reply = { fence, "0" }
+  local reply = { fence, "0", "" }
   for run in string.gmatch(claimed, "%S+") do
     local line = redis.call("HGET", runs, run)
     if is_claim(line, "processing", fence .. "." .. token) then
@@ -62,9 +65,15 @@ end
 
 local may_reap, reap_from = tick(now, lease_ms)
 local more = housekeeping(now, may_reap, bound)
+if more then
+  -- That was work enough for one call: the worker comes again at once. While some are late that must not start any
+  -- more, nothing is leased.
+  local late = redis.call("ZRANGE", expiring, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, 1)
+  limit = #late > 0 and 0 or math.min(limit, bound)
+end
 local is_paused = redis.call("HGET", meta, "is_paused")
 local popped = (limit > 0 and not is_paused) and redis.call("ZPOPMIN", pending, limit) or {}
-local reply = { "0", "" }
+local reply = { "0", "", "" }
 
 if #popped > 0 then
   local fence = redis.call("HINCRBY", meta, "fence", 1)
@@ -105,4 +114,7 @@ else
   if not is_paused and redis.call("ZCARD", pending) > 0 then wake(1) end
 end
 reply[2] = more and "0" or next_due(now, reap_from)
+local unsent = redis.call("ZRANGE", outbox, 0, 0, "WITHSCORES")[2]
+if unsent and tonumber(unsent) <= now then reply[3] = "outbox " end
+reply[3] = reply[3] .. failures_due(now)
 return reply

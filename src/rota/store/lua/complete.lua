@@ -14,11 +14,13 @@
 --
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
+-- @include depart
+-- @include finish
 -- @include now_ms
--- @include text_of
 -- @include record
 -- @include refusal
--- @include finish
+-- @include text_of
+-- @include wake
 
 local now = now_ms()
 local at, asked, refused = text_of(now), {}, {}
@@ -40,7 +42,7 @@ for i, run in ipairs(asked) do
     if result ~= "" then kept_results[#kept_results + 1], kept_results[#kept_results + 2] = run, result end
   else
     refused[#refused + 1] = text_of(i - 1)
-    refused[#refused + 1] = refusal(run, lines[i], claim)
+    refused[#refused + 1] = refusal(run, lines[i], claim, now)
   end
 end
 
@@ -48,6 +50,8 @@ if #ended > 0 then
   redis.call("ZREM", processing, unpack(ended))
   redis.call("HSET", runs, unpack(done))
   if #kept_results > 0 then redis.call("HSET", results, unpack(kept_results)) end
+  local freed = depart(ended, "completed", now)
   finish(completed, "completed", by_rule, now)
+  wake(freed)
 end
 return refused

@@ -7,12 +7,8 @@
 -- flags: allow-oom
 -- KEYS meta        hash  totals
 -- KEYS runs        hash  run -> what happened to it
--- KEYS pending     zset  run -> place
--- KEYS scheduled   zset  run -> due score
--- KEYS blocked     zset  run -> place
 -- KEYS processing  zset  run -> lease deadline, ms
 -- KEYS stopping    zset  run whose handler has yet to stop -> lease
--- KEYS expiring    zset  run -> time it must have started by, ms
 -- KEYS cancelled   zset  run -> time it ended, ms
 -- KEYS waiters     hash  run -> waiting clients
 -- KEYS completed   zset  run -> time it ended, ms
@@ -24,31 +20,42 @@
 --
 -- Returns "deleted" | "stopping" | "missing"
 
--- @include now_ms
--- @include text_of
+-- @include depart
 -- @include emit
--- @include record
+-- @include followers
 -- @include forget
--- @include resolve
+-- @include now_ms
 -- @include once
+-- @include record
+-- @include resolve
+-- @include text_of
+-- @include wake
+-- @include withdraw
 
 local function delete()
   local found = resolve(id, run)
   if not found then return "missing" end
-  local outcome = "deleted"
+  local outcome, now = "deleted", now_ms()
+  local state = string.match(redis.call("HGET", runs, found) or "waiting", "^%S+")
+  local is_unfinished = state == "waiting" or state == "processing"
   local lease = redis.call("ZSCORE", processing, found)
   if lease then
     local r = read_record(redis.call("HGET", runs, found))
     outcome = "stopping"
-    r.state, r.ended_at = "cancelled", text_of(now_ms())
+    r.state, r.ended_at = "cancelled", text_of(now)
     redis.call("HSET", runs, found, write_record(r))
     redis.call("ZADD", stopping, lease, found)
     redis.call("PUBLISH", inbox .. r.worker, "stop " .. queue .. " " .. found .. " " .. r.claim)
   end
+  if state == "waiting" then
+    wake(withdraw(found))
+    unfollow(found)
+  end
   local clients = redis.call("HGET", waiters, found)
-  for _, index in ipairs({ pending, scheduled, blocked, processing, expiring, completed, failed, cancelled }) do
+  for _, index in ipairs({ processing, completed, failed, cancelled }) do
     redis.call("ZREM", index, found)
   end
+  if is_unfinished and outcome == "deleted" then wake(depart({ found }, "deleted", now)) end
   forget({ found })
   redis.call("HINCRBY", meta, "deleted", 1)
   emit("delete", { found })

@@ -1,87 +1,56 @@
--- enqueue: (none) -> scheduled | pending
+-- enqueue: (none) -> scheduled | blocked | pending
 --
--- Makes runs, each with its record and its place in an index, all in one step. An id that still has an unfinished
--- run is refused and that run named; the others of the batch are made all the same. Sent again with the same call
--- number, it makes nothing and says what the first one did.
+-- Makes runs, each with its record and its place in an index, all in one step. Where an id still has an unfinished
+-- run, the caller says what is to be done: nothing, or to change that run. One that is at work is not touched: a single
+-- follow-up waits for its end. Sent again with the same call number, it makes nothing and says what the first one did.
 --
 -- KEYS meta       hash  counter `run`
 -- KEYS jobs       hash  run -> record
--- KEYS runs       hash  run -> what happened to it
 -- KEYS ids        hash  chosen id -> newest run
 -- KEYS named      hash  run -> chosen id
 -- KEYS pending    zset  run -> place
 -- KEYS scheduled  zset  run -> due score
+-- KEYS blocked    zset  run -> place
 -- KEYS expiring   zset  run -> time it must have started by, ms
--- KEYS stopping   zset  run whose handler has yet to stop -> lease
+-- KEYS locked     hash  run -> its lock
+-- KEYS follows    hash  follow-up -> the run that it waits for
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] call       number of this call
--- ARGV[4…] six for each job: chosen id or "", random suffix, priority, due moment, expiry moment or "", rest of
---          the record (options, task, arguments)
+-- ARGV[4…] six for each job: "" or flags=chosen id, random suffix, priority, due moment, expiry moment or "", rest
+--          of the record (options, task, arguments). Flags: "-" leaves a run of that id alone,
+--          "!" also one that has ended, else see `update`
 --
--- Returns the number before the first run made, then index and run for each job that was refused
+-- Returns the number before the first run made, then for each job that made none its index and "in_use run",
+-- "updated run", or why it cannot be: "task run", "after run", "untied -"
 
--- @include now_ms
--- @include text_of
--- @include moment
--- @include run_name
--- @include place
--- @include resolve
--- @include replay
--- @include wake
 -- @include emit
+-- @include followers
+-- @include lanes
+-- @include moment
+-- @include now_ms
+-- @include parts
+-- @include place
+-- @include replay
+-- @include run_name
+-- @include text_of
+-- @include unfinished
+-- @include update
+-- @include wake
 
 local before = recall("enqueue", call)
 if before then return before == "" and { "0" } or cmsgpack.unpack(before) end
 
 local now = now_ms()
 local first = tonumber(redis.call("HGET", meta, "run") or 0)
-local number, refused = first, {}
-local made, records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}, {}
-local seen = {}
+local number, freed, alarm = first, 0, nil
+local made, changed, outcome = {}, {}, { text_of(first) }
+local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
+local is_new = {}
 
--- The unfinished run of that id, if there is one; also of an id that was made up and is now chosen again.
-local function unfinished(id)
-  if seen[id] then return seen[id] end
-  local run = redis.call("HGET", ids, id) or (#id == 18 and resolve(id, ""))
-  if not run then return nil end
-  local line = redis.call("HGET", runs, run)
-  local state = line and string.match(line, "^%S+")
-  if state ~= "completed" and state ~= "failed" and state ~= "cancelled" then return run end
-  return redis.call("ZSCORE", stopping, run) and run or nil
-end
-
-for at = 4, #ARGV, 6 do
-  local id, suffix, priority, due, expiry, rest = unpack(ARGV, at, at + 5)
-  local holder = id ~= "" and unfinished(id)
-  if holder then
-    refused[#refused + 1] = text_of((at - 4) / 6)
-    refused[#refused + 1] = holder
-  else
-    number = number + 1
-    local run = run_name(number)
-    made[#made + 1] = run
-    local head = suffix
-    if id ~= "" then
-      seen[id], head = run, "=" .. id
-      chosen[#chosen + 1], chosen[#chosen + 2] = run, id
-      chosen_ids[#chosen_ids + 1], chosen_ids[#chosen_ids + 2] = id, run
-    end
-    records[#records + 1], records[#records + 2] = run, head .. " " .. text_of(now) .. "\n" .. rest
-    local start = moment(due, now)
-    if start <= now then
-      due_now[#due_now + 1], due_now[#due_now + 2] = text_of(place(priority, start)), run
-    else
-      due_later[#due_later + 1], due_later[#due_later + 2] = text_of(due_score(priority, start)), run
-    end
-    if expiry ~= "" then
-      expiries[#expiries + 1], expiries[#expiries + 2] = text_of(moment(expiry, now)), run
-    end
-  end
-end
-
-if #made > 0 then
-  redis.call("HSET", meta, "run", text_of(number))
+-- Writes what has been gathered: most jobs are written together.
+local function flush()
+  if #records == 0 then return end
   redis.call("HSET", jobs, unpack(records))
   if #chosen > 0 then
     redis.call("HSET", named, unpack(chosen))
@@ -90,15 +59,80 @@ if #made > 0 then
   if #expiries > 0 then redis.call("ZADD", expiring, unpack(expiries)) end
   if #due_now > 0 then redis.call("ZADD", pending, unpack(due_now)) end
   if #due_later > 0 then redis.call("ZADD", scheduled, unpack(due_later)) end
-  emit("enqueue", made)
-  if #due_now > 0 then
-    wake(math.min(#due_now / 2, 8))
-  elseif #due_later > 0 and redis.call("ZRANGE", scheduled, 0, 0)[1] >= made[1] then
-    -- The next to fall due is new: one waiting worker must hear of it and set its alarm.
-    wake(1)
+  freed = freed + #due_now / 2
+  records, due_now, due_later, expiries, chosen, chosen_ids, is_new = {}, {}, {}, {}, {}, {}, {}
+end
+
+for at = 4, #ARGV, 6 do
+  local name, suffix, priority, due, expiry, rest = unpack(ARGV, at, at + 5)
+  local flags, id = string.match(name, "^([^=]*)=(.+)$")
+  local holder, is_busy
+  if id then
+    if is_new[id] then flush() end
+    holder, is_busy = unfinished(id)
+    if flags == "!" then holder = holder or (redis.call("HGET", ids, id) or nil) end
+  end
+  local options = string.match(rest, "^[^\n]*")
+  local parts = options ~= "" and split_options(options) or {}
+  local refusal
+  if holder then
+    refusal = ((flags == "-" or flags == "!") and "in_use") or mismatch(holder, rest)
+  elseif (parts[7] or "") ~= "" then
+    -- It comes after others, and the run that would have stood for it has just ended.
+    holder, refusal = "-", "untied"
+  end
+  if holder and not refusal and not is_busy then
+    freed = freed + update(holder, flags, tonumber(priority), due, expiry, rest, now)
+    local before_it = redis.call("HGET", follows, holder)
+    if before_it then
+      -- What any of the calls asked for is done when the follow-up merges into the run before it.
+      local _, earlier = follower_of(before_it)
+      follow(before_it, holder, earlier .. string.gsub(flags, "[" .. earlier .. "-]", ""))
+    end
+    changed[#changed + 1] = holder
+    refusal = "updated"
+  end
+  if refusal then
+    outcome[#outcome + 1], outcome[#outcome + 2] = text_of((at - 4) / 6), refusal .. " " .. holder
+  else
+    number = number + 1
+    local run = run_name(number)
+    made[#made + 1] = run
+    local head = suffix
+    if id then
+      is_new[id], head = true, "=" .. id
+      chosen[#chosen + 1], chosen[#chosen + 2] = run, id
+      chosen_ids[#chosen_ids + 1], chosen_ids[#chosen_ids + 2] = id, run
+    end
+    records[#records + 1], records[#records + 2] = run, head .. " " .. text_of(now) .. "\n" .. rest
+    if expiry ~= "" then expiries[#expiries + 1], expiries[#expiries + 2] = text_of(moment(expiry, now)), run end
+    local start = moment(due, now)
+    local lock = parts[6] or ""
+    if lock ~= "" then redis.call("HSET", locked, run, lock) end
+    if holder then
+      redis.call("ZADD", blocked, text_of(place(priority, start)), run)
+      follow(holder, run, flags)
+    elseif start > now then
+      due_later[#due_later + 1], due_later[#due_later + 2] = text_of(due_score(priority, start)), run
+    elseif lock ~= "" then
+      if enter(run, text_of(place(priority, start)), lock) == "pending" then freed = freed + 1 end
+    else
+      due_now[#due_now + 1], due_now[#due_now + 2] = text_of(place(priority, start)), run
+    end
+    if start > now and not holder then alarm = alarm or run end
   end
 end
 
-local outcome = { text_of(first), unpack(refused) }
+flush()
+if #made > 0 then redis.call("HSET", meta, "run", text_of(number)) end
+emit("enqueue", made)
+emit("update", changed)
+if freed > 0 then
+  wake(math.min(freed, 8))
+elseif alarm or #changed > 0 then
+  -- If the next to fall due is new or has moved, one waiting worker must hear of it and set its alarm.
+  local head = redis.call("ZRANGE", scheduled, 0, 0)[1]
+  if head and (#changed > 0 or head >= alarm) then wake(1) end
+end
 remember("enqueue", call, cmsgpack.pack(outcome))
 return outcome

@@ -1,4 +1,4 @@
--- fail: processing -> scheduled | pending | failed
+-- fail: processing -> scheduled | blocked | pending | failed
 --
 -- Ends an attempt that failed: the run waits for its next attempt, or becomes a dead letter. The delay is the
 -- worker's arithmetic; the check of the claim is made here. Sent again with the same claim, it says "already".
@@ -15,20 +15,23 @@
 --
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
--- @include now_ms
--- @include text_of
--- @include moment
--- @include wake
+-- @include alert
+-- @include depart
 -- @include emit
+-- @include finish
+-- @include moment
 -- @include note
--- @include summary
+-- @include now_ms
+-- @include place
 -- @include record
 -- @include refusal
--- @include finish
--- @include retry
+-- @include summary
+-- @include text_of
+-- @include wait_again
+-- @include wake
 
 local now = now_ms()
-local refused, again, by_rule = {}, {}, {}
+local refused, again, dead, by_rule = {}, {}, {}, {}
 
 for at = 3, #ARGV, 5 do
   local run, claim, next_attempt, rule, err = unpack(ARGV, at, at + 4)
@@ -45,8 +48,9 @@ for at = 3, #ARGV, 5 do
       redis.call("HSET", runs, run, write_record(r))
       by_rule[rule] = by_rule[rule] or {}
       table.insert(by_rule[rule], run)
+      dead[#dead + 1] = run
     else
-      state = retry(run, r, moment(next_attempt, now), now)
+      state = wait_again(run, r, place(priority_of(r.place), moment(next_attempt, now)), now)
       again[#again + 1] = run
     end
     note(run, {
@@ -56,11 +60,13 @@ for at = 3, #ARGV, 5 do
     })
   else
     refused[#refused + 1] = text_of((at - 3) / 5)
-    refused[#refused + 1] = refusal(run, line, claim)
+    refused[#refused + 1] = refusal(run, line, claim, now)
   end
 end
 
 emit("fail", again)
+local alerted = alert(dead, now)
+local freed = depart(dead, "failed", now)
 finish(failed, "failed", by_rule, now)
-if #again > 0 then wake(1) end
+wake(freed + math.min(#again, 1) + alerted)
 return refused

@@ -12,11 +12,13 @@
 --
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
+-- @include cancel_run
+-- @include depart
 -- @include now_ms
--- @include text_of
 -- @include record
 -- @include refusal
--- @include cancel_run
+-- @include text_of
+-- @include wake
 
 local now, refused = now_ms(), {}
 for at = 3, #ARGV, 3 do
@@ -24,10 +26,12 @@ for at = 3, #ARGV, 3 do
   local line = redis.call("HGET", runs, run)
   if is_claim(line, "processing", claim) then
     redis.call("ZREM", processing, run)
+    local freed = depart({ run }, "cancelled", now)
     cancel_run(run, read_record(line), reason, now)
+    wake(freed)
   else
     refused[#refused + 1] = text_of((at - 3) / 3)
-    refused[#refused + 1] = refusal(run, line, claim)
+    refused[#refused + 1] = refusal(run, line, claim, now)
   end
 end
 return refused

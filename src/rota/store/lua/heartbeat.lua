@@ -14,8 +14,8 @@
 -- Returns index and "cancelled" | "lost" for each run whose handler must stop
 
 -- @include now_ms
--- @include text_of
 -- @include record
+-- @include text_of
 -- @include tick
 
 local now = now_ms()

@@ -13,10 +13,10 @@
 --
 -- Returns "ok" | "lost"
 
--- @include now_ms
--- @include text_of
 -- @include emit
+-- @include now_ms
 -- @include record
+-- @include text_of
 
 if not is_claim(redis.call("HGET", runs, run), "processing", claim) then return "lost" end
 local MAX_LINES, MAX_BYTES = 1000, 262144

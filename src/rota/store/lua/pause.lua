@@ -10,8 +10,8 @@
 --
 -- Returns "paused" | "open"
 
--- @include wake
 -- @include emit
+-- @include wake
 
 if wanted == "paused" then
   if redis.call("HSET", meta, "is_paused", 1) > 0 then emit("pause", { queue }) end

@@ -9,10 +9,10 @@
 --
 -- Returns index and "lost" for each run that was refused
 
--- @include now_ms
--- @include text_of
 -- @include emit
+-- @include now_ms
 -- @include record
+-- @include text_of
 
 local now, refused, moved = now_ms(), {}, {}
 for at = 1, #ARGV, 5 do

@@ -8,10 +8,10 @@
 --
 -- Returns the server's time, then for each job "" if it is missing, or its description
 
--- @include now_ms
--- @include text_of
--- @include resolve
 -- @include describe
+-- @include now_ms
+-- @include resolve
+-- @include text_of
 
 local reply = { text_of(now_ms()) }
 for at = 2, #ARGV, 2 do

@@ -1,4 +1,4 @@
--- reap: processing -> pending | failed
+-- reap: processing -> scheduled | blocked | pending | failed
 --
 -- A supervisor says that the process which ran these is dead: a stall is charged and they come back at once,
 -- without waiting for their leases. Sent again with the same claim, it says "already".
@@ -12,12 +12,13 @@
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
 -- @include now_ms
--- @include text_of
--- @include wake
 -- @include record
 -- @include refusal
 -- @include stall
+-- @include text_of
+-- @include wake
 
+local now = now_ms()
 local refused, lost, is_lost = {}, {}, {}
 for at = 3, #ARGV, 2 do
   local run, claim = ARGV[at], ARGV[at + 1]
@@ -28,9 +29,9 @@ for at = 3, #ARGV, 2 do
     lost[#lost + 1], is_lost[run] = run, true
   else
     refused[#refused + 1] = text_of((at - 3) / 2)
-    refused[#refused + 1] = refusal(run, line, claim)
+    refused[#refused + 1] = refusal(run, line, claim, now)
   end
 end
-local released = stall(lost, now_ms(), "reports", function() return true end)
+local released = stall(lost, now, "reports", function() return true end)
 wake(math.min(released, 8))
 return refused

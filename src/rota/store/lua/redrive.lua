@@ -1,4 +1,4 @@
--- redrive: failed -> pending
+-- redrive: failed -> blocked | pending
 --
 -- Gives dead letters another life: counts start again, attempts go on growing, and each takes a new place. One whose
 -- id has a newer unfinished run is left where it is. Sent again with the same token, it says what the first one did.
@@ -7,7 +7,8 @@
 -- KEYS runs      hash  run -> what happened to it
 -- KEYS ids       hash  chosen id -> newest run
 -- KEYS named     hash  run -> chosen id
--- KEYS pending   zset  run -> place
+-- KEYS jobs      hash  run -> record
+-- KEYS locked    hash  run -> its lock
 -- KEYS failed    zset  run -> time it ended, ms
 -- KEYS stopping  zset  run whose handler has yet to stop -> lease
 -- ARGV[1] queue
@@ -16,15 +17,18 @@
 --
 -- Returns "redriven" | "missing" | "in_use" | the state that forbids it, for each job, joined by spaces
 
--- @include now_ms
--- @include text_of
--- @include place
--- @include wake
+-- @include depart
 -- @include emit
+-- @include lanes
 -- @include note
+-- @include now_ms
+-- @include once
+-- @include parts
+-- @include place
 -- @include record
 -- @include resolve
--- @include once
+-- @include text_of
+-- @include wake
 
 local function redrive_one(id, run, now)
   local found = resolve(id, run)
@@ -50,8 +54,12 @@ local function redrive_one(id, run, now)
   r.place = text_of(place(priority_of(r.place), now))
   redis.call("HSET", runs, found, write_record(r))
   redis.call("ZREM", failed, found)
-  redis.call("ZADD", pending, r.place, found)
-  note(found, { at = now, verb = "redrive", state = "pending" })
+  local _, options = split_record(redis.call("HGET", jobs, found))
+  local lock = split_options(options or "")[6]
+  if lock ~= "" then redis.call("HSET", locked, found, lock) end
+  local state = enter(found, r.place, lock ~= "" and lock or nil)
+  bequeath({ found }, "waiting", now)
+  note(found, { at = now, verb = "redrive", state = state })
   return "redriven", found
 end
 

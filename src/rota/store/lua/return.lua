@@ -1,4 +1,4 @@
--- return: processing -> pending | failed
+-- return: processing -> scheduled | blocked | pending | failed
 --
 -- A worker gives back what it will not finish: the run keeps its place and no failure is spent. One that may run
 -- only once and has started is recorded as failed. Sent again with the same claim, it says "already".
@@ -12,13 +12,14 @@
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
 -- @include now_ms
--- @include text_of
--- @include wake
+-- @include policy
 -- @include record
 -- @include refusal
--- @include policy
 -- @include stall
+-- @include text_of
+-- @include wake
 
+local now = now_ms()
 local refused, unstarted, lost, is_lost = {}, {}, {}, {}
 for at = 3, #ARGV, 3 do
   local run, claim, started = unpack(ARGV, at, at + 2)
@@ -30,11 +31,11 @@ for at = 3, #ARGV, 3 do
     if started == "unstarted" then unstarted[run] = true end
   else
     refused[#refused + 1] = text_of((at - 3) / 3)
-    refused[#refused + 1] = refusal(run, line, claim)
+    refused[#refused + 1] = refusal(run, line, claim, now)
   end
 end
 
-local released = stall(lost, now_ms(), "reports", function(run)
+local released = stall(lost, now, "reports", function(run)
   return not unstarted[run] and policy(run).at_most_once
 end)
 wake(math.min(released, 8))

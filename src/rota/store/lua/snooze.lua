@@ -1,4 +1,4 @@
--- snooze: processing -> scheduled | pending
+-- snooze: processing -> scheduled | blocked | pending
 --
 -- The handler asked to be run later: the run waits, and no failure is spent. Sent again with the same claim, it says
 -- "already".
@@ -13,15 +13,16 @@
 --
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
--- @include now_ms
--- @include text_of
--- @include moment
--- @include wake
 -- @include emit
+-- @include moment
 -- @include note
+-- @include now_ms
+-- @include place
 -- @include record
 -- @include refusal
--- @include retry
+-- @include text_of
+-- @include wait_again
+-- @include wake
 
 local now = now_ms()
 local refused, snoozed = {}, {}
@@ -33,12 +34,12 @@ for at = 3, #ARGV, 3 do
     r.snoozes = r.snoozes + 1
     redis.call("ZREM", processing, run)
     redis.call("HDEL", progress, run)
-    local state = retry(run, r, moment(next_attempt, now), now)
+    local state = wait_again(run, r, place(priority_of(r.place), moment(next_attempt, now)), now)
     note(run, { at = now, verb = "snooze", state = state, worker = r.worker, attempt = tonumber(r.attempt), since = tonumber(r.claimed_at) })
     snoozed[#snoozed + 1] = run
   else
     refused[#refused + 1] = text_of((at - 3) / 3)
-    refused[#refused + 1] = refusal(run, line, claim)
+    refused[#refused + 1] = refusal(run, line, claim, now)
   end
 end
 emit("snooze", snoozed)

@@ -10,12 +10,15 @@
 -- KEYS rules      set     retention lists in use
 -- KEYS kept       prefix  of one list per retention rule, `kept:<state>:<rule>`
 -- KEYS beats      hash    worker -> last heartbeat, ms
+-- KEYS unborn     zset    run that has yet to be tied to its parents -> since, ms
 -- ARGV[1] bound       how many runs it may forget
 --
 -- Returns "more" | "done"
 
+-- @include drop
 -- @include now_ms
 -- @include retain
+-- @include text_of
 
 local now, answer = now_ms(), "done"
 local index_of = { completed = completed, failed = failed, cancelled = cancelled }
@@ -27,6 +30,8 @@ for _, name in ipairs(redis.call("SMEMBERS", rules)) do
   end
   if redis.call("EXISTS", kept .. ":" .. name) == 0 then redis.call("SREM", rules, name) end
 end
+-- Whoever prepared these has died before they became visible.
+for _, run in ipairs(redis.call("ZRANGE", unborn, "-inf", text_of(now - 60000), "BYSCORE", "LIMIT", 0, bound)) do drop(run) end
 -- A worker that was killed leaves its last heartbeat behind; after an hour nobody asks for it.
 local heartbeats = redis.call("HGETALL", beats)
 for i = 1, #heartbeats, 2 do

@@ -1,6 +1,28 @@
 -- Everything the store knows of a run, for `core/codec.py` to read: run, record, what happened ("" if nothing yet),
--- index, score in the index, error, progress, result and history. Nil when there is no such run.
--- keys: jobs, runs, pending, scheduled, blocked, processing, results, errors, history, progress
+-- index, score in the index, error, progress, result, history, and what blocks it. Nil when there is no such run.
+-- keys: jobs, runs, pending, scheduled, blocked, processing, locked, locks, follows, needs, results, errors, history, progress
+
+-- The id of a run, as its record has it.
+local function id_of(run)
+  local head = string.match(redis.call("HGET", jobs, run) or "", "^(%S+) ")
+  if not head then return run end
+  return string.sub(head, 1, 1) == "=" and string.sub(head, 2) or run .. "-" .. head
+end
+
+-- What keeps a blocked run from starting: "same_id <run>", "lock <holder> <since> <lock>", "after <count> <names…>".
+local function obstacle(run)
+  local holder = redis.call("HGET", follows, run)
+  if holder then return "same_id " .. id_of(holder) .. "@" .. holder end
+  local wanted = redis.call("HLEN", needs .. ":" .. run)
+  if wanted > 0 then
+    return "after " .. wanted .. " " .. table.concat(redis.call("HRANDFIELD", needs .. ":" .. run, 3), " ")
+  end
+  local lock = redis.call("HGET", locked, run)
+  local occupant = lock and redis.call("HGET", locks, lock)
+  if not occupant then return "" end
+  local since = string.match(redis.call("HGET", runs, occupant) or "", "^processing %S+ %S+ (%d+)") or "-"
+  return "lock " .. id_of(occupant) .. "@" .. occupant .. " " .. since .. " " .. lock
+end
 
 local function describe(run, detail)
   local record, line = redis.call("HGET", jobs, run), redis.call("HGET", runs, run)
@@ -20,6 +42,6 @@ local function describe(run, detail)
   end
   return {
     run, record, line or "", index, score, redis.call("HGET", errors, run) or "",
-    redis.call("HGET", progress, run) or "", result, entries,
+    redis.call("HGET", progress, run) or "", result, entries, index == "blocked" and obstacle(run) or "",
   }
 end

@@ -2,6 +2,7 @@
 -- handler has yet to stop, claim and id stay until `release`: no other run may take the id before.
 -- The rarely used hashes are only touched when there are any.
 -- keys: jobs, runs, ids, named, stopping, results, errors, history, progress, logs, log, waiters
+-- @include forget_ties
 
 local function forget(gone)
   if #gone == 0 then return end
@@ -11,10 +12,11 @@ local function forget(gone)
     for index, lease in ipairs(redis.call("ZMSCORE", stopping, unpack(gone))) do
       if lease then
         -- Without its record an id that was made up would find nothing: it is looked up like a chosen one from now on.
+        -- Where the id has a follow-up it means that one.
         local suffix = string.match(redis.call("HGET", jobs, gone[index]) or "", "^([^=]%S*) ")
         if suffix then
           redis.call("HSET", named, gone[index], gone[index] .. "-" .. suffix)
-          redis.call("HSET", ids, gone[index] .. "-" .. suffix, gone[index])
+          redis.call("HSETNX", ids, gone[index] .. "-" .. suffix, gone[index])
         end
       else
         stopped[#stopped + 1] = gone[index]
@@ -34,6 +36,7 @@ local function forget(gone)
     redis.call("HDEL", logs, unpack(gone))
   end
   if #stopped == 0 then return end
+  forget_ties(stopped)
   redis.call("HDEL", runs, unpack(stopped))
   if redis.call("EXISTS", named) > 0 then
     for index, id in ipairs(redis.call("HMGET", named, unpack(stopped))) do

@@ -1,18 +1,25 @@
 -- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
--- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, beats
+-- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, locked, outbox, beats
+-- @include depart
 -- @include emit
 -- @include finish
+-- @include followers
+-- @include lanes
 -- @include place
 -- @include policy
 -- @include record
 -- @include release
 -- @include stall
 -- @include text_of
+-- @include withdraw
 
--- scheduled -> pending, for runs whose time has come.
+-- scheduled -> pending, for runs whose time has come. True when there may be more of them.
 local function promote(now, bound)
-  local due = redis.call("ZRANGE", scheduled, "-inf", text_of(now * 256 + 255), "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
-  if #due == 0 then return 0 end
+  local has_locks = redis.call("EXISTS", locked) > 0
+  -- Without locks all are moved together, which costs a tenth.
+  local most = has_locks and bound or 10 * bound
+  local due = redis.call("ZRANGE", scheduled, "-inf", text_of(now * 256 + 255), "BYSCORE", "LIMIT", 0, most, "WITHSCORES")
+  if #due == 0 then return false end
   local places, promoted = {}, {}
   for i = 1, #due, 2 do
     local score = tonumber(due[i + 1])
@@ -21,27 +28,36 @@ local function promote(now, bound)
     promoted[#promoted + 1] = due[i]
   end
   redis.call("ZREMRANGEBYRANK", scheduled, 0, #promoted - 1)
-  redis.call("ZADD", pending, unpack(places))
+  if has_locks then
+    for i, lock in ipairs(redis.call("HMGET", locked, unpack(promoted))) do
+      enter(promoted[i], places[2 * i - 1], lock or nil)
+    end
+  else
+    redis.call("ZADD", pending, unpack(places))
+  end
   emit("promote", promoted)
-  return #promoted
+  return #promoted >= most
 end
 
 -- waiting -> cancelled, for runs that have not started by the time they had to.
 local function expire(now, bound)
   local late = redis.call("ZRANGE", expiring, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
-  local by_rule = {}
+  local by_rule, ended = {}, {}
   for _, run in ipairs(late) do
     redis.call("ZREM", expiring, run)
-    local removed = redis.call("ZREM", pending, run) + redis.call("ZREM", scheduled, run) + redis.call("ZREM", blocked, run)
-    if removed > 0 then
+    if redis.call("ZSCORE", pending, run) or redis.call("ZSCORE", scheduled, run) or redis.call("ZSCORE", blocked, run) then
+      withdraw(run)
+      unfollow(run)
       local r = new_record("cancelled", "-")
       r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
       local rule = policy(run).finished_rule
       by_rule[rule] = by_rule[rule] or {}
       table.insert(by_rule[rule], run)
+      ended[#ended + 1] = run
     end
   end
+  depart(ended, "cancelled", now)
   finish(cancelled, "cancelled", by_rule, now)
   return #late
 end
@@ -63,14 +79,17 @@ local function reap(now, bound)
     end)
   end
   local stopped = redis.call("ZRANGE", stopping, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
-  for _, run in ipairs(stopped) do release(run) end
+  for _, run in ipairs(stopped) do release(run, now) end
   return math.max(#lost, #stopped)
 end
 
--- True when one of them had more to do than its bound allowed.
+-- True when there may be more to do than the bound allowed. What one of them leaves of it is for the next.
 local function housekeeping(now, may_reap, bound)
-  local most = math.max(promote(now, bound), expire(now, bound), may_reap and reap(now, bound) or 0)
-  return most >= bound
+  local is_more = promote(now, bound)
+  -- A follow-up that is too late must not live on in the run that it would merge into.
+  local left = bound - expire(now, bound)
+  if left > 0 and may_reap then left = left - reap(now, left) end
+  return is_more or left <= 0
 end
 
 -- Milliseconds until the next of these is due, as text; "" when there is none. Leases may be reaped from `reap_from` on.
@@ -86,5 +105,6 @@ local function next_due(now, reap_from)
   consider(scheduled, 256, 0)
   consider(expiring, 1, 0)
   consider(processing, 1, reap_from)
+  consider(outbox, 1, 0)
   return soonest and text_of(math.max(0, soonest - now)) or ""
 end

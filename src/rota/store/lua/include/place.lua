@@ -4,9 +4,13 @@ local function place(priority, due)
   return priority * 4398046511104 + due
 end
 
--- The priority inside a place.
+-- The priority inside a place, and the time.
 local function priority_of(place)
   return math.floor(place / 4398046511104)
+end
+
+local function due_of(place)
+  return place % 4398046511104
 end
 
 -- A run's score in the scheduled index: the time it falls due, and its priority (-100 … 100) in the low byte,

@@ -1,12 +1,14 @@
 -- What the server must know of a run's options: the stalls it is forgiven, whether it may run only once, and how
 -- long it is kept. A record without options stands for the defaults of core/job.py.
 -- keys: jobs
+-- @include parts
 -- @include text_of
 
 local function policy(run)
   local record = redis.call("HGET", jobs, run)
-  local text = record and string.match(record, "^[^\n]*\n([^\n]*)\n")
-  local ok, options = pcall(cjson.decode, text)
+  local _, line = split_record(record or "")
+  local parts = split_options(line or "")
+  local ok, options = pcall(cjson.decode, parts[1])
   if not ok or type(options) ~= "table" then options = {} end
   local keep = type(options.keep) == "table" and options.keep or {}
   -- A value of another kind counts as none given: an error here would fail every claim of the queue.
@@ -14,7 +16,7 @@ local function policy(run)
     return type(value) == "number" and value >= 0 and value or default
   end
   return {
-    max_stalls = number(options.max_stalls, 3),
+    max_stalls = number(tonumber(parts[4]), 3),
     at_most_once = options.at_most_once == true,
     finished_rule = text_of(number(keep.finished, 3600) * 1000) .. ":" .. text_of(number(keep.finished_count, 10000)),
     failed_rule = text_of(number(keep.failed, 2592000) * 1000) .. ":" .. text_of(number(keep.failed_count, 100000)),

@@ -2,11 +2,12 @@
 -- that was cancelled or deleted while its handler ran is released here: the report says that the handler has stopped.
 -- @include record
 -- @include release
+-- @include wake
 
-local function refusal(run, line, claim)
+local function refusal(run, line, claim, now)
   if not line then return "missing" end
   if is_claim(line, "cancelled", claim) then
-    release(run)
+    wake(release(run, now))
     return "cancelled"
   end
   for _, state in ipairs({ "completed", "failed", "waiting" }) do

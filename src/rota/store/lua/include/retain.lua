@@ -1,6 +1,7 @@
 -- Finished runs are kept by age and count. Each rule ("age in ms:count") of a state has a list, oldest first, of
 -- "run ended_at"; an entry whose run was redriven or deleted meanwhile no longer matches the index and is dropped.
--- keys: rules, kept
+-- What a workflow may still need is under no rule: `let_go` puts it there when the workflow has ended.
+-- keys: steps, rules, kept
 -- @include forget
 -- @include text_of
 
@@ -38,6 +39,14 @@ end
 
 -- Puts runs that have just ended under their rule, and forgets what that pushes out.
 local function retain(index, state, rule, ended, now)
+  if state ~= "completed" and redis.call("EXISTS", steps) > 0 then
+    local free = {}
+    for i, is_step in ipairs(redis.call("SMISMEMBER", steps, unpack(ended))) do
+      if is_step == 0 then free[#free + 1] = ended[i] end
+    end
+    ended = free
+    if #ended == 0 then return end
+  end
   local list, at, entries = kept .. ":" .. state .. ":" .. rule, " " .. text_of(now), {}
   for i, run in ipairs(ended) do entries[i] = run .. at end
   redis.call("RPUSH", list, unpack(entries))

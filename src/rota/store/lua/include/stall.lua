@@ -2,16 +2,21 @@
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
--- keys: runs, pending, processing, failed, errors, progress
+-- keys: runs, pending, processing, failed, locked, followers, errors, progress
+-- @include alert
+-- @include depart
 -- @include emit
 -- @include finish
 -- @include note
 -- @include policy
 -- @include record
 -- @include text_of
+-- @include wait_again
 
 local function stall(lost, now, owner, charge_of)
-  local failed_by_rule, back, released, lines = {}, {}, {}, {}
+  if #lost == 0 then return 0 end
+  local failed_by_rule, back, released, lines, dead = {}, {}, {}, {}, {}
+  local is_tied = redis.call("EXISTS", locked, followers) > 0
   for _, run in ipairs(lost) do
     local line = redis.call("HGET", runs, run)
     if line then
@@ -29,6 +34,7 @@ local function stall(lost, now, owner, charge_of)
         r.reason = options.at_most_once and "its worker vanished, and it may run only once" or "its workers vanished too often"
         failed_by_rule[options.failed_rule] = failed_by_rule[options.failed_rule] or {}
         table.insert(failed_by_rule[options.failed_rule], run)
+        dead[#dead + 1] = run
         redis.call("HSET", errors, run, cjson.encode({
           kind = "stall", type = "StallError",
           message = "attempt " .. r.attempt .. " ended without a word: worker " .. r.worker .. " vanished (" .. r.reason .. ")",
@@ -36,26 +42,26 @@ local function stall(lost, now, owner, charge_of)
         entry.state = "failed"
       else
         r.state = "waiting"
-        back[#back + 1] = r.place
-        back[#back + 1] = run
         released[#released + 1] = run
-        entry.state = "pending"
+        if is_tied then
+          entry.state = wait_again(run, r, r.place, now)
+        else
+          back[#back + 1], back[#back + 2] = r.place, run
+          entry.state = "pending"
+        end
       end
-      lines[#lines + 1] = run
-      lines[#lines + 1] = write_record(r)
+      lines[#lines + 1], lines[#lines + 2] = run, write_record(r)
       note(run, entry)
       redis.call("HDEL", progress, run)
-    else
-      redis.call("ZREM", processing, run)
     end
   end
+  redis.call("ZREM", processing, unpack(lost))
   if #lines == 0 then return 0 end
   redis.call("HSET", runs, unpack(lines))
-  for i = 1, #lines, 2 do redis.call("ZREM", processing, lines[i]) end
-  if #back > 0 then
-    redis.call("ZADD", pending, unpack(back))
-    emit("reap", released)
-  end
+  if #back > 0 then redis.call("ZADD", pending, unpack(back)) end
+  emit("reap", released)
+  local alerted = alert(dead, now)
+  local freed = depart(dead, "failed", now)
   finish(failed, "failed", failed_by_rule, now)
-  return #released
+  return #released + alerted + freed
 end

@@ -1,0 +1,416 @@
+"""Schedules: declared beside the code of their task, or put at run time; and what an operator does to them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeGuard, TypeVar, overload
+
+import msgspec
+
+from rota.context import Context
+from rota.core.codec import decode_arguments
+from rota.core.job import JobRef, checked_queue
+from rota.core.schedule import (
+    Misfire,
+    Overlap,
+    Schedule,
+    ScheduleRule,
+    ScheduleState,
+    UnreadableSchedule,
+    checked_misfire,
+    checked_overlap,
+    checked_rule,
+    checked_schedule_name,
+    checked_version,
+    decode_schedule,
+    in_words,
+    tick_id,
+    ticks,
+    zone_of,
+)
+from rota.errors import ConfigurationError, InvalidOption, ScheduleNotFound, ScheduleOutdated, StoreUnsupported
+from rota.jobs import Job
+from rota.store.schedules import ScheduleStore, StoredSchedule
+from rota.store.views import WorkerInfo
+from rota.tasks import Call, TakesAnything, Task
+
+if TYPE_CHECKING:
+    from rota.client import Rota
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+C = TypeVar("C")
+
+logger = logging.getLogger("rota.schedules")
+
+#: Runs to come that a `ScheduleInfo` shows.
+SHOWN_RUNS: Final = 5
+
+
+class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as it stands. Times are in the zone of its rule."""
+
+    name: str
+    queue: str
+    rule: ScheduleRule
+    task: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    misfire: Misfire
+    overlap: Overlap
+    version: int
+    #: It stands in the code of a worker, and comes back when one starts; else it was put at run time.
+    is_declared: bool
+    #: It was declared, and of the workers that live none declares it now, though one serves its queue.
+    is_orphaned: bool
+    is_paused: bool
+    #: The next few; none while it is paused. The first may be over, when no worker serves its queue.
+    next_runs: tuple[datetime, ...]
+    last_run: datetime | None
+    #: The job that the last tick made, `queue:id`; it may be kept no longer.
+    last_job: str | None
+    #: Jobs made by ticks.
+    fired: int
+    #: Ticks that were missed and not made up for, as its misfire policy says; after a long time, at least so many.
+    dropped: int
+    #: Ticks that made no job because the one before had not ended, as its overlap policy says.
+    skipped: int
+
+    @property
+    def id(self) -> str:
+        """`queue:name`, which says where it lives."""
+        return f"{self.queue}:{self.name}"
+
+    @property
+    def words(self) -> str:
+        """Its rule as a person says it: “at 03:00 every day, Europe/Oslo”."""
+        return in_words(self.rule)
+
+
+# --- declaring ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Declaration:
+    """A schedule in the code: a task, a rule, and what its jobs are called with."""
+
+    name: str
+    task: Task[Any, Any, Any]
+    rule: ScheduleRule
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    misfire: Misfire
+    overlap: Overlap
+    version: int
+
+    def schedule(self) -> Schedule:
+        """As it is stored. Raises InvalidArguments when the task cannot be called like that."""
+        return _schedule(
+            self.name, self.rule, self.task.call(*self.args, **self.kwargs), misfire=self.misfire,
+            overlap=self.overlap, version=self.version, is_declared=True,
+        )  # fmt: skip
+
+
+class Declarations:
+    """The schedules that a program declares, by name. Nothing is stored before a worker of the program starts."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Declaration] = {}
+
+    def add(self, declared: Declaration) -> None:
+        """Declares a schedule. That of the same function again (a notebook cell, a reload) replaces itself."""
+        other = self._by_name.get(declared.name)
+        is_again = other is not None and other.task is not declared.task and other.task.name == declared.task.name
+        if other is not None and not is_again:
+            raise ConfigurationError(
+                f"schedule {declared.name!r} is already declared, for task {other.task.name!r}; give this one a name "
+                "of its own: name=…"
+            )
+        self._by_name[declared.name] = declared
+
+    def __iter__(self) -> Iterator[Declaration]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+class Function(Protocol[P, R_co]):
+    """A function written in Python, for type checkers alone: a task can be called as well, and is not one."""
+
+    @property
+    def __code__(self) -> CodeType: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class ScheduleDecorator:
+    """What `@rota.cron(...)` and `@rota.every(...)` return: gives a task a schedule; a function becomes a task."""
+
+    def __init__(self, declare: Callable[[Any], Task[Any, Any, Any]]) -> None:
+        self._declare = declare
+
+    @overload
+    def __call__(self, task: Task[P, R, C]) -> Task[P, R, C]: ...
+    @overload
+    def __call__(self, task: TakesAnything[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, task: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]
+    ) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, task: TakesAnything[P, R]) -> Task[P, R, R]: ...
+    @overload
+    def __call__(self, task: Callable[Concatenate[Context, P], R]) -> Task[P, R, R]: ...
+    @overload
+    def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, task: Function[P, R]) -> Task[P, R, R]: ...
+    def __call__(self, task: Task[Any, Any, Any] | Callable[..., Any]) -> Task[Any, Any, Any]:
+        """Declares the schedule; a plain function becomes a task first."""
+        return self._declare(task)
+
+
+# --- at run time -------------------------------------------------------------------------------------------------
+
+
+class Schedules:
+    """The schedules in the store. Each is named `queue:name`, or by its name alone where only one queue has it."""
+
+    def __init__(self, rota: Rota) -> None:
+        self._rota = rota
+        self.declared = Declarations()
+
+    def declare(
+        self, rule: ScheduleRule, *, name: str | None, args: Sequence[Any], kwargs: Mapping[str, Any] | None,
+        misfire: Misfire, overlap: Overlap, version: int,
+    ) -> ScheduleDecorator:  # fmt: skip
+        """See `Rota.cron` and `Rota.every`."""
+        if name is not None:
+            checked_schedule_name(name)
+        checked_misfire(misfire)
+        checked_overlap(overlap)
+        checked_version(version)
+
+        def declare(function: Any) -> Task[Any, Any, Any]:
+            task: Task[Any, Any, Any] = function if _is_task(function) else self._rota.task(function)
+            self.declared.add(
+                Declaration(
+                    name=checked_schedule_name(task.name) if name is None else name,
+                    task=task,
+                    rule=rule,
+                    args=tuple(args),
+                    kwargs=dict(kwargs or {}),
+                    misfire=misfire,
+                    overlap=overlap,
+                    version=version,
+                )
+            )
+            return task
+
+        return ScheduleDecorator(declare)
+
+    async def put(
+        self, name: str, rule: ScheduleRule, call: Call[Any], *, misfire: Misfire = "once",
+        overlap: Overlap = "queue", version: int = 1,
+    ) -> ScheduleInfo:  # fmt: skip
+        """Makes a schedule in the queue of the call, or changes the one of that name there.
+
+        While the rule stays the same, so does the next run; a schedule that is paused stays so. Raises
+        ScheduleOutdated, and changes nothing, when the one that is stored has a higher version.
+        """
+        wanted = _schedule(name, rule, call, misfire=misfire, overlap=overlap, version=version, is_declared=False)
+        # The queue is listed, and the server found fit, as for an enqueue.
+        store = await self._store()
+        await self._rota.store.register_queues([wanted.queue])
+        outcome, stored = await store.put(wanted)
+        if outcome == "older":
+            raise ScheduleOutdated(wanted.full_name, version, stored)
+        return await self.get(wanted.full_name)
+
+    async def get(self, name: str) -> ScheduleInfo:
+        """One schedule. Raises ScheduleNotFound."""
+        _, stored = await self._find(name)
+        known, state = _decode(stored)
+        return _info(known, state, stored.tick, await (await self._rota.checked_views()).workers())
+
+    async def list(self, *, queue: str | None = None) -> list[ScheduleInfo]:
+        """All schedules, or those of one queue, by name. One that cannot be read is left out, with a warning."""
+        store = await self._store()
+        queues = [checked_queue(queue)] if queue is not None else await store.queues()
+        found = [stored for name in queues for stored in (await store.read(name, await store.names(name)))[1]]
+        workers = await (await self._rota.checked_views()).workers() if found else []
+        infos: list[ScheduleInfo] = []
+        for stored in found:
+            try:
+                known, state = _decode(stored)
+            except StoreUnsupported as error:
+                logger.warning("%s", error)
+                continue
+            infos.append(_info(known, state, stored.tick, workers))
+        return infos
+
+    async def pause(self, name: str) -> None:
+        """Stops its ticks. What would have come meanwhile is not made up for. Raises ScheduleNotFound."""
+        await self._set(name, "paused")
+
+    async def resume(self, name: str) -> None:
+        """Lets it tick again, from now on. Raises ScheduleNotFound."""
+        await self._set(name, "open")
+
+    async def run_now(self, name: str) -> Job[Any]:
+        """Makes one of its jobs now, also while it is paused; its ticks stay as they are. Raises ScheduleNotFound."""
+        store = await self._store()
+        while True:
+            now, stored = await self._find(name)
+            known, state = _decode(stored)
+            job_id = f"{tick_id(known.name, now)}-{secrets.token_hex(2)}"
+            run = await store.run(known, state.revision, job_id)
+            if run == "missing":
+                raise ScheduleNotFound(name)
+            if run not in ("changed", "in_use"):  # else it was changed since it was read, or the dice fell badly
+                return Job(self._rota, JobRef(known.queue, job_id, run))
+
+    async def remove(self, name: str) -> None:
+        """Forgets it; its jobs stay. One that is declared comes back with the next worker. Raises ScheduleNotFound."""
+        _, stored = await self._find(name)
+        if not await (await self._store()).remove(stored.queue, stored.name):
+            raise ScheduleNotFound(name)
+
+    # --- twins -------------------------------------------------------------------------------------------------
+
+    def put_sync(
+        self, name: str, rule: ScheduleRule, call: Call[Any], *, misfire: Misfire = "once",
+        overlap: Overlap = "queue", version: int = 1,
+    ) -> ScheduleInfo:  # fmt: skip
+        """`put`, for code that is not async."""
+        return self._rota.wait_for(self.put(name, rule, call, misfire=misfire, overlap=overlap, version=version))
+
+    def get_sync(self, name: str) -> ScheduleInfo:
+        """`get`, for code that is not async."""
+        return self._rota.wait_for(self.get(name))
+
+    def list_sync(self, *, queue: str | None = None) -> Sequence[ScheduleInfo]:
+        """`list`, for code that is not async."""
+        return self._rota.wait_for(self.list(queue=queue))
+
+    def pause_sync(self, name: str) -> None:
+        """`pause`, for code that is not async."""
+        self._rota.wait_for(self.pause(name))
+
+    def resume_sync(self, name: str) -> None:
+        """`resume`, for code that is not async."""
+        self._rota.wait_for(self.resume(name))
+
+    def run_now_sync(self, name: str) -> Job[Any]:
+        """`run_now`, for code that is not async."""
+        return self._rota.wait_for(self.run_now(name))
+
+    def remove_sync(self, name: str) -> None:
+        """`remove`, for code that is not async."""
+        self._rota.wait_for(self.remove(name))
+
+    # --- within ------------------------------------------------------------------------------------------------
+
+    async def _store(self) -> ScheduleStore:
+        return ScheduleStore((await self._rota.checked_store()).gateway, self._rota.keys)
+
+    async def _find(self, name: str) -> tuple[int, StoredSchedule]:
+        """The server's time, and the schedule of that name."""
+        queue, colon, bare = name.rpartition(":")
+        checked_schedule_name(bare)
+        store = await self._store()
+        queues = [checked_queue(queue)] if colon else await store.queues()
+        answers = await asyncio.gather(*(store.read(one, [bare]) for one in queues))
+        found = [(now, stored) for now, of_queue in answers for stored in of_queue]
+        if not found:
+            raise ScheduleNotFound(name)
+        if len(found) > 1:
+            names = ", ".join(f"{stored.queue}:{stored.name}" for _, stored in found)
+            raise InvalidOption("name", f"{name!r} may mean {names}: say which")
+        return found[0]
+
+    async def _set(self, name: str, wanted: str) -> None:
+        store = await self._store()
+        outcome = "changed"
+        while outcome == "changed":  # since it was read: its next tick must be that of its rule as it is now
+            now, stored = await self._find(name)
+            known, state = _decode(stored)
+            following = known.rule.next_after(now)
+            outcome = await store.pause(
+                known.queue, known.name, wanted=wanted, revision=state.revision, next_tick=following
+            )
+        if outcome == "missing":
+            raise ScheduleNotFound(name)
+
+
+def _is_task(function: Any) -> TypeGuard[Task[Any, Any, Any]]:
+    return isinstance(function, Task)
+
+
+def _schedule(
+    name: str, rule: ScheduleRule, call: Call[Any], *, misfire: Misfire, overlap: Overlap, version: int,
+    is_declared: bool,
+) -> Schedule:  # fmt: skip
+    if call.job.id or call.job.due:
+        given = "id" if call.job.id else "delay"
+        raise InvalidOption(given, "a schedule's jobs have their ids and times from its ticks: leave it out")
+    return Schedule(
+        name=checked_schedule_name(name),
+        queue=call.queue,
+        rule=checked_rule(rule),
+        body=call.job.body,
+        priority=call.job.priority,
+        expiry=call.job.expiry,
+        misfire=checked_misfire(misfire),
+        overlap=checked_overlap(overlap),
+        version=checked_version(version),
+        is_declared=is_declared,
+    )
+
+
+def _decode(stored: StoredSchedule) -> tuple[Schedule, ScheduleState]:
+    try:
+        return decode_schedule(stored.queue, stored.name, stored.record)
+    except UnreadableSchedule as error:
+        raise StoreUnsupported(f"{error}: a newer version of Rota may have put it; remove it, or upgrade") from error
+
+
+def _info(known: Schedule, state: ScheduleState, tick: int | None, workers: Sequence[WorkerInfo]) -> ScheduleInfo:
+    zone = zone_of(known.rule)
+    coming = () if tick is None else (tick, *islice(ticks(known.rule, tick), SHOWN_RUNS - 1))
+    args, kwargs = decode_arguments(known.arguments)
+    return ScheduleInfo(
+        name=known.name,
+        queue=known.queue,
+        rule=known.rule,
+        task=known.task,
+        args=tuple(args),
+        kwargs=kwargs,
+        misfire=known.misfire,
+        overlap=known.overlap,
+        version=known.version,
+        is_declared=known.is_declared,
+        is_orphaned=known.is_declared and _is_orphaned(known, workers),
+        is_paused=state.is_paused,
+        next_runs=tuple(datetime.fromtimestamp(one / 1000, zone) for one in coming),
+        last_run=None if state.last_tick is None else datetime.fromtimestamp(state.last_tick / 1000, zone),
+        last_job=f"{known.queue}:{state.last_id}" if state.last_id else None,
+        fired=state.fired,
+        dropped=state.dropped,
+        skipped=state.skipped,
+    )
+
+
+def _is_orphaned(known: Schedule, workers: Sequence[WorkerInfo]) -> bool:
+    """While nobody serves the queue, nobody can be said to have left the schedule out."""
+    alive = [worker.info for worker in workers if worker.status == "ALIVE"]
+    is_served = any(known.queue in info.get("queues", ()) for info in alive)
+    return is_served and not any(known.full_name in info.get("schedules", ()) for info in alive)

@@ -1,0 +1,18 @@
+-- A record is four lines: head, options, task, arguments. The options are six parts with tabs between: general ones as
+-- JSON, attempts, backoff, max_stalls, tags and meta, lock; a seventh names the jobs it comes after. Parts that are
+-- empty at the end are left out. A record that cannot be read, damaged by hand, has none of them.
+
+local function split_record(record)
+  return string.match(record, "^([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$")
+end
+
+local function split_options(options)
+  local parts = {}
+  for part in string.gmatch((options or "") .. "\t", "([^\t]*)\t") do parts[#parts + 1] = part end
+  for i = #parts + 1, 7 do parts[i] = "" end
+  return parts
+end
+
+local function join_options(parts)
+  return (string.gsub(table.concat(parts, "\t"), "\t+$", ""))
+end

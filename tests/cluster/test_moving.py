@@ -1,0 +1,148 @@
+"""Slots that move while jobs run, and a node that dies and comes back: nothing is lost, and it goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from redis.crc import key_slot
+
+from rota import Job
+from rota.errors import StoreUnavailable
+from rota.store.address import parse_address
+from rota.store.gateway import Gateway
+from tests.cluster.conftest import APP, QUEUES
+from tests.cluster.nodes import Cluster
+from tests.eventually import eventually
+from tests.servers import Server
+from tests.worker.crew import Crew, Stopwatch
+
+MAIL, PRINT, BILLING = QUEUES
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture
+async def crew(own_cluster: Cluster, namespace: str, tmp_path: Path) -> AsyncIterator[Crew]:
+    """Starts workers on the cluster of this test alone."""
+    with Crew(own_cluster, namespace, tmp_path, APP) as crew:
+        yield crew
+        await crew.rota.close()
+
+
+def move_key_by_key(cluster: Cluster, slot: int, target: Server) -> None:
+    """As `--cluster reshard` of older tools does it."""
+    source = cluster.node_of(slot)
+    source_name, target_name = cluster.name_of(source), cluster.name_of(target)
+    with source.client() as old, target.client() as new:
+        new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source_name)
+        old.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target_name)
+        while keys := old.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 10):
+            old.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5_000, "KEYS", *keys)
+        for client in (new, old):
+            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target_name)
+
+
+def move_at_once(cluster: Cluster, slot: int, target: Server) -> None:
+    """As Valkey 9 does it by itself."""
+    source, target_name = cluster.node_of(slot), cluster.name_of(target)
+    with source.client() as old:
+        old.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target_name)
+
+
+@pytest.mark.parametrize("move", [move_key_by_key, move_at_once])
+async def test_a_slot_moves_while_its_jobs_run(
+    crew: Crew, own_cluster: Cluster, move: Callable[[Cluster, int, Server], None]
+) -> None:
+    """Jobs of the queue and dependents of them on other nodes: each effect comes, and comes once."""
+    await crew.start(queues=",".join(QUEUES))
+    slot = key_slot(PRINT.encode())
+    source = own_cluster.node_of(slot)
+    target = own_cluster.node_of(key_slot(MAIL.encode()))
+    jobs: list[Job[str]] = []
+    is_moved = asyncio.Event()
+
+    async def produce() -> None:
+        number = 0
+        while not is_moved.is_set() or number % 20:
+            job = await crew.program.effect.using(queue=PRINT).enqueue("moved", f"p{number}")
+            jobs.append(job)
+            jobs.append(await crew.program.effect.using(queue=BILLING, after=[job]).enqueue("moved", f"d{number}"))
+            number += 1
+
+    producer = asyncio.create_task(produce())
+    await crew.noted("moved", 20)
+    await asyncio.to_thread(move, own_cluster, slot, target)
+    await eventually(lambda: own_cluster.node_of(slot) is target)
+    is_moved.set()
+    await producer
+    watch = Stopwatch()
+    results = [await job.result(20) for job in jobs]
+
+    assert watch.seconds < 10
+    assert sorted(crew.notes("moved")) == sorted(results), "each once"
+    with source.client() as client:
+        assert client.execute_command("CLUSTER", "COUNTKEYSINSLOT", slot) == 0
+
+
+async def test_the_slot_of_workflows_moves_while_one_runs(crew: Crew, own_cluster: Cluster) -> None:
+    await crew.start(queues=",".join(QUEUES))
+    async with crew.rota.workflow("moving") as flow:
+        first = flow.step(crew.program.wait.using(queue=MAIL).call("moving"))
+        second = flow.step(crew.program.echo.using(queue=PRINT).call(first.result))
+        flow.step(crew.program.echo.using(queue=BILLING).call(second.result))
+    await crew.noted("moving")
+    move_key_by_key(own_cluster, key_slot(b"~"), own_cluster.node_of(key_slot(MAIL.encode())))
+    crew.allow("moving")
+
+    assert await flow.result(20) == "moving"
+
+
+@pytest.mark.parametrize("victim", [MAIL, PRINT, BILLING])
+async def test_a_node_dies_and_comes_back_while_dependents_wait(crew: Crew, own_cluster: Cluster, victim: str) -> None:
+    """Of the parent, of the dependent, or of neither: what was stored is there, and all goes on within seconds."""
+    await crew.start(queues=",".join(QUEUES))
+    parent = await crew.program.wait.using(queue=MAIL).enqueue("parent")
+    dependents = await crew.enqueue_many(
+        crew.program.effect.using(queue=queue, after=[parent]).call("heir", f"{queue}{n}")
+        for n in range(10)
+        for queue in (PRINT, BILLING)
+    )
+    await crew.noted("parent")
+    node = own_cluster.node_of(key_slot(victim.encode()))
+    node.kill()
+    crew.allow("parent")
+    await crew.noted("parent", 2)
+    with pytest.raises(StoreUnavailable):
+        await crew.program.echo.using(queue=victim).enqueue(0)
+    node.start()
+    own_cluster.until_well()
+    watch = Stopwatch()
+
+    assert await parent.result(20) == "parent"
+    assert [await job.result(20) for job in dependents] == [
+        f"{queue}{n}" for n in range(10) for queue in (PRINT, BILLING)
+    ]
+    assert watch.seconds < 12
+    assert len(crew.notes("heir")) == 20
+    assert crew.notes("parent") == ["begin", "end"], "it was not run again"
+    assert (await parent.refresh()).counts.stalls == 0
+
+
+async def test_what_is_no_cluster_is_refused_with_what_to_do(valkey: Server, own_cluster: Cluster) -> None:
+    from rota import Rota
+    from rota.errors import StoreUnsupported
+    from tests.servers import new_server
+
+    with new_server("valkey", tcp=True) as single:
+        rota = Rota(f"redis+cluster://127.0.0.1:{single.port}", patience=1)
+        with pytest.raises(StoreUnsupported, match="no cluster"):
+            await rota.check()
+        await rota.close()
+    for node in own_cluster.nodes:
+        node.kill()
+    gateway = Gateway(parse_address(own_cluster.url), patience=0.5)
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await gateway.command("PING")
+    await gateway.close()

@@ -1,0 +1,34 @@
+"""An id names one job: enqueued again, it is changed, or follows itself."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from tests.worker.crew import Crew
+
+
+@pytest.mark.usefixtures("worker")
+async def test_an_order_that_is_changed_before_it_is_due_is_shipped_once(shop: ModuleType) -> None:
+    """S4-8, S4-9, S4-10."""
+    order = await shop.ship.using(id="order-7", delay=3600).enqueue("Oslo")
+
+    changed = await shop.ship.using(id="order-7").enqueue("Bergen")
+
+    assert (changed.run, changed.is_new) == (order.run, False)
+    assert await order.result(timeout=10) == "shipped to Bergen"
+
+
+async def test_what_is_asked_for_while_it_runs_is_done_once_more_afterwards(shop: ModuleType, crew: Crew) -> None:
+    """S4-27, S4-29: there are free slots, and still the two never overlap."""
+    await crew.start(concurrency=5)
+    baking = await shop.bake.using(id="oven").enqueue(5)
+    await crew.until(baking, "processing")
+
+    asked = [await shop.bake.using(id="oven").enqueue(cakes) for cakes in (1, 2, 3)]
+
+    assert await asked[0].state() == "blocked"
+    assert await baking.result(timeout=10) == "5 cakes"
+    assert {await job.result(timeout=10) for job in asked} == {"3 cakes"}
+    assert (await asked[0].refresh()).claimed_at >= (await baking.refresh()).ended_at

@@ -37,7 +37,7 @@ from rota.errors import (
 from rota.link import Durability, Link
 from rota.middleware import wrap_enqueue
 from rota.store.flows import PATIENCE_MS, Flows, flow_edge, gate_name, list_name, undo_id
-from rota.store.ties import SLICE, Edge, Tied
+from rota.store.ties import Edge, Tied, slices
 from rota.tasks import Call, Prepared, Task
 
 if TYPE_CHECKING:
@@ -471,7 +471,7 @@ class Draft(Workflow):
             if self._items[place] is None:
                 by_queue[call.queue].append(place)
         for queue, places in by_queue.items():
-            for part in _parts(places, [len(self._after[place]) + 1 for place in places]):
+            for part in slices(places, lambda place: len(self._after[place]) + 1):
                 wanted = {place: self._tied(place) for place in part}
                 prepared, held = await link.ties.prepare(queue, wanted, kind="step", patience_ms=PATIENCE_MS)
                 runs |= {one.place: one.run for one in prepared}
@@ -564,19 +564,6 @@ def _sinks(steps: Sequence[StepPlan]) -> list[int]:
     """Steps that nothing comes after."""
     inner = {parent for step in steps for parent in step.after}
     return [place for place in range(len(steps)) if place not in inner]
-
-
-def _parts(places: Sequence[int], weights: Sequence[int]) -> list[list[int]]:
-    """Slices that one call may take."""
-    parts: list[list[int]] = []
-    total = SLICE
-    for place, weight in zip(places, weights, strict=True):
-        if total + weight > SLICE:
-            parts.append([])
-            total = 0
-        parts[-1].append(place)
-        total += weight
-    return parts
 
 
 def _random() -> str:

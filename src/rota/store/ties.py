@@ -98,7 +98,7 @@ class Ties:
             left = [place for place in range(len(wanted)) if place not in made]
             if not left:
                 break
-            for part in _slices(left, lambda place: 1 + min(SLICE, len(wanted[place].parents))):
+            for part in slices(left, lambda place: 1 + min(SLICE, len(wanted[place].parents))):
                 made |= await self._attempt(queue, {place: wanted[place] for place in part})
         if len(made) < len(wanted):
             raise StoreUnavailable(
@@ -258,7 +258,7 @@ class Ties:
     async def deliver(self, queue: str, messages: Sequence[Message]) -> None:
         """Tells dependents of one queue."""
         keys = self._store.script_keys("deliver", queue)
-        for part in _slices(messages, _weight_of_message):
+        for part in slices(messages, _weight_of_message):
             words: list[Argument] = [queue, self._store.keys.inbox_prefix]
             for message in part:
                 words += message[:6]
@@ -270,7 +270,7 @@ class Ties:
             await self.deliver(queue, messages)
             return
         keys = [self._store.keys.shared(key) for key in script("advance").keys]
-        for part in _slices(messages, _weight_for_flows):
+        for part in slices(messages, _weight_for_flows):
             words: list[Argument] = [self._store.keys.inbox_prefix]
             for flow, name, number, outcome, _rule, result, attempts in part:
                 words += (flow, name, number, outcome, attempts, result)
@@ -317,7 +317,8 @@ def _weight_for_flows(message: Message) -> int:
     return FLOW_WEIGHT + len(message.result) // RESULT_WEIGHT_BYTES
 
 
-def _slices(items: Sequence[T], weight_of: Callable[[T], int]) -> Iterator[list[T]]:
+def slices(items: Sequence[T], weight_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Parts that one call may carry, by what each item weighs."""
     part: list[T] = []
     weight = 0
     for item in items:

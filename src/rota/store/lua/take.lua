@@ -24,8 +24,7 @@ local now, left, reply = now_ms(), tonumber(limit), {}
 local upto = whose == "all" and "+inf" or text_of(now)
 for _, run in ipairs(redis.call("ZRANGE", outbox, "-inf", upto, "BYSCORE", "LIMIT", 0, 50)) do
   if left <= 0 then break end
-  local number, outcome, attempts, rule =
-    string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+) (%d+) ?(%S*)$")
+  local number, outcome, attempts = string.match(redis.call("HGET", endings, run) or "", "^(%d+) (%a+) (%d+)$")
   local untold = number
     and redis.call("ZRANGE", heirs .. ":" .. run, "-inf", "(" .. number, "BYSCORE", "LIMIT", 0, left) or {}
   if #untold == 0 then

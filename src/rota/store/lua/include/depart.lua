@@ -37,13 +37,11 @@ local function bequeath(told, outcome, now)
   if has_news then wake(1) end
 end
 
-local function depart(gone, outcome, now, rule)
+local function depart(gone, outcome, now)
   if #gone == 0 then return 0 end
-  bequeath(gone, outcome, now, rule)
+  bequeath(gone, outcome, now)
   local freed = 0
-  if redis.call("EXISTS", locked) > 0 then
-    freed = vacate_all(gone)
-  end
+  if redis.call("EXISTS", locked) > 0 then freed = vacate_all(gone) end
   if redis.call("EXISTS", followers) > 0 then
     for _, run in ipairs(gone) do
       local following = follower_of(run)

@@ -322,7 +322,7 @@ class Flows:
             for source, token in undo.takes:
                 body = body.replace(f'"{token}"'.encode(), flow.results.get(str(source), b"null") or b"null")
             parents = [Parent(made[other], if_gone="satisfied") for other in before]
-            job = NewJob(undo_id(flow.id, place), undo.priority, "", "", body, "!")
+            job = NewJob(undo_id(flow.id, place), undo.priority, "", "", body)
             one = await self._ties.enqueue_once(undo.queue, Tied(job, parents))
             made[place] = JobRef(undo.queue, one.id, one.run)
             await self._ties.register([_edge(flow.id, f"u{place}", undo.queue, one.id, one.run)])

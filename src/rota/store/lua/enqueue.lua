@@ -19,7 +19,7 @@
 -- ARGV[3] call       number of this call
 -- ARGV[4…] six for each job: "" or flags=chosen id, random suffix, priority, due moment, expiry moment or "", rest
 --          of the record (options, task, arguments). Flags: "-" leaves a run of that id alone,
---          "!" also one that has ended, else see `update`
+--          else see `update`
 --
 -- Returns the number before the first run made, then for each job that made none its index and "in_use run",
 -- "updated run", or why it cannot be: "task run", "after run", "untied -"
@@ -70,13 +70,12 @@ for at = 4, #ARGV, 6 do
   if id then
     if is_new[id] then flush() end
     holder, is_busy = unfinished(id)
-    if flags == "!" then holder = holder or (redis.call("HGET", ids, id) or nil) end
   end
   local options = string.match(rest, "^[^\n]*")
   local parts = options ~= "" and split_options(options) or {}
   local refusal
   if holder then
-    refusal = ((flags == "-" or flags == "!") and "in_use") or mismatch(holder, rest)
+    refusal = (flags == "-" and "in_use") or mismatch(holder, rest)
   elseif (parts[7] or "") ~= "" then
     -- It comes after others, and the run that would have stood for it has just ended.
     holder, refusal = "-", "untied"

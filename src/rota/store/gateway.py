@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from rota.errors import StoreUnavailable
@@ -144,7 +144,7 @@ class Gateway:
 
     # --- pushes ------------------------------------------------------------------------------------------------
 
-    async def listen(self, channel: str) -> AsyncIterator[str]:
+    async def listen(self, channel: str) -> AsyncGenerator[str]:
         """What is said on a channel, for as long as the caller listens, whatever happens to the connection.
 
         The empty text comes first, and again after every gap: something may have been missed, look for yourself.

@@ -29,7 +29,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "worker testing",
         "doctor loading",
         "rota",
-        "client link listing tasks failures jobs events middleware schedules workflows signature context portal",
+        "client link listing tasks failures jobs events middleware schedules drafts workflows signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -45,7 +45,7 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("workflows", "signature", "context", "portal"),
+            *("drafts", "workflows", "signature", "context", "portal"),
         ),
         2,
     ),

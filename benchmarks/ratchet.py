@@ -146,7 +146,7 @@ class Bench:
 
     async def complete(self, jobs: Sequence[Claimed]) -> None:
         """All of them, without results."""
-        await self._store.report("default", [Completed(job.run, job.claim, RULE, "") for job in jobs])
+        await self._store.report("default", [Completed(job.run, job.claim, RULE, b"") for job in jobs])
 
     async def fail(self, jobs: Sequence[Claimed]) -> None:
         """All of them, to be tried again in an hour."""

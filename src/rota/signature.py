@@ -82,6 +82,7 @@ class Signature:
         self._struct = msgspec.defstruct(
             f"{task}_arguments", ordered, kw_only=True, forbid_unknown_fields=self._var_named is None
         )
+        self._fits_by_place, self._fits_by_name = self._quick_checks(fields)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """Arguments as they are stored; refused if the task could not be called with them."""
@@ -108,7 +109,7 @@ class Signature:
                 encoded = encode_arguments(args, kwargs)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
-        self.decode(encoded)
+        self._check(encoded, is_positional=not kwargs)
         return encoded
 
     def encode_with_results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, list[StepResult]]:
@@ -164,6 +165,30 @@ class Signature:
         if gap < len(by_place) and (extra or any(name in values for name in by_place[gap:])):
             raise InvalidArguments(self._task, f"{by_place[gap]!r} has to be given where what follows it is")
         return [values.pop(name) for name in by_place[:gap]] + extra, values | others
+
+    def _quick_checks(self, fields: list[Any]) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
+        """Decoders that accept nothing that `decode` would not; what they refuse, `decode` has the last word on."""
+        by_name = {field[0]: field for field in fields}
+        places = [by_name[name] for name in self._positional]
+        is_plain = (
+            self._var_positional is None
+            and self._var_named is None
+            and not self._positional_only
+            and places == fields[: len(places)]
+            and sorted(places, key=len) == places
+            and all(len(field) == 3 for field in fields[len(places) :])
+        )
+        if not is_plain:
+            return self.decode, self.decode
+        as_array = msgspec.defstruct("by_place", places, array_like=True, forbid_unknown_fields=True)
+        by_place = msgspec.json.Decoder(as_array, dec_hook=decode_hook)
+        return by_place.decode, msgspec.json.Decoder(self._struct, dec_hook=decode_hook).decode
+
+    def _check(self, encoded: bytes, *, is_positional: bool) -> None:
+        try:
+            (self._fits_by_place if is_positional else self._fits_by_name)(encoded)
+        except (msgspec.ValidationError, RecursionError):
+            self.decode(encoded)
 
     def takes(self, name: str) -> bool:
         """True when an argument can be given by that name."""

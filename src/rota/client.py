@@ -26,7 +26,7 @@ from rota.failures import check_failure_options
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
-from rota.middleware import Middleware, wrap_enqueue
+from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -86,7 +86,7 @@ class Rota:
         self.keys = Keys(namespace)
         self.namespace = namespace
         self.lifespan = lifespan
-        self.middleware = list(middleware)
+        self.middleware = [*AMBIENT, *middleware]
         self.max_payload = max_payload
         self.tasks = Registry()
         self.dead = DeadLetters(self)
@@ -229,6 +229,9 @@ class Rota:
         wanted = list(calls)
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
+        return await wrap_store(self.middleware, self._store_calls)(wanted)
+
+    async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
         for call in wanted:
             if call.results:
                 raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")

@@ -30,7 +30,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "doctor loading",
         "otel",
         "rota",
-        "client link listing tasks failures jobs events middleware schedules workflows signature context portal",
+        "client link listing tasks failures jobs events middleware schedules drafts workflows signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -46,7 +46,7 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("workflows", "signature", "context", "portal"),
+            *("drafts", "workflows", "signature", "context", "portal"),
         ),
         2,
     ),

@@ -20,6 +20,7 @@ from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
+from rota.drafts import Draft
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
 from rota.events import Event, follow
 from rota.failures import check_failure_options
@@ -37,7 +38,7 @@ from rota.store.store import Made, Store
 from rota.store.ties import Tied
 from rota.store.views import Page, QueueInfo, Views, WorkerInfo
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
-from rota.workflows import Draft, Workflows
+from rota.workflows import Workflows
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer

@@ -26,7 +26,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
     for layer in (
         "cli __main__",
         "server autoscaler",
-        "worker testing",
+        "worker testing prometheus",
         "doctor loading",
         "otel",
         "rota",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 from rota.core.job import JobRecord
 
@@ -97,6 +98,10 @@ class Context:
     def cancel(self) -> None:
         """Marks this attempt as one that is to stop. The worker's business."""
         self._is_cancelled = True
+
+
+#: The attempt that the code which looks here belongs to; None outside of one. Threads of handlers see it, too.
+current: Final[ContextVar[Context | None]] = ContextVar("rota_context", default=None)
 
 
 class SilentReporter:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Self, TypeVa
 import msgspec
 
 from rota.core.after import Parent
-from rota.core.codec import encode_body
+from rota.core.codec import decode_options, encode_body
 from rota.core.job import JobRef, Keep, Options, checked_id, make_suffix
 from rota.core.retry import Exponential, Retry
 from rota.core.workflow import Step as StepPlan
 from rota.core.workflow import StepResult, Undo, last_steps
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError, StoreFull
 from rota.link import Durability, Link
-from rota.middleware import wrap_enqueue
+from rota.middleware import wrap_enqueue, wrap_store
 from rota.store.flows import PATIENCE_MS, flow_edge, gate_name, list_name
 from rota.store.ties import Edge, Tied, slices
 from rota.tasks import Call, Prepared, Task
@@ -160,6 +160,10 @@ class Draft(Workflow):
         if not self._calls:
             raise InvalidJob(f"workflow {self.name} has no steps")
         await self._pass_middleware()
+        return await wrap_store(self._rota.middleware, self._commit)(self._calls)
+
+    async def _commit(self, calls: Sequence[Call[Any]]) -> Workflow:
+        self._calls = list(calls)
         link = await self._rota.checked_link()
         durability: set[Durability] = {call.durability or link.durability for call in self._calls}
         queues = {call.queue for call in self._calls}
@@ -337,9 +341,12 @@ class Draft(Workflow):
         if self._items[place] is not None:
             options = self._options(_kept(call.options, ITEM_KEPT_S))
             body = encode_body(options, call.task.name, b"").decode()
+        undo = self._undos.get(place)
+        if undo is not None and call.options.trace:
+            undo = _traced(undo, call.options.trace)
         return StepPlan(
             self._step_id(place), call.queue, run, call.task.name, self._after[place], self._names[place],
-            self._undos.get(place), self._items[place], body, call.job.priority, call.job.due, call.job.expiry,
+            undo, self._items[place], body, call.job.priority, call.job.due, call.job.expiry,
         )  # fmt: skip
 
     async def _abandon(self, link: Link, runs: Mapping[int, str], edges: Sequence[Edge]) -> None:
@@ -356,6 +363,13 @@ def _random() -> str:
 
 def _arguments(call: Call[Any]) -> bytes:
     return call.job.body.split(b"\n", 2)[2]
+
+
+def _traced(undo: Undo, trace: dict[str, str]) -> Undo:
+    """A compensation belongs to the trace of its step."""
+    options, task, arguments = undo.body.encode().split(b"\n", 2)
+    body = encode_body(msgspec.structs.replace(decode_options(options), trace=trace), task.decode(), arguments)
+    return msgspec.structs.replace(undo, body=body.decode())
 
 
 def _kept(options: Options, seconds: float) -> Options:

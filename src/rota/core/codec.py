@@ -2,7 +2,7 @@
 
 A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options, or
 nothing; the task; the arguments. The options are parts with tabs between, because the scripts replace some of them when
-an id is enqueued again: general ones, attempts, backoff, max_stalls, tags and meta, lock, what it comes after.
+an id is enqueued again: general ones, attempts, backoff, max_stalls, tags, meta and trace, lock, what it comes after.
 What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON object
 of named ones, where positional ones beyond the names stand under `*`.
 """
@@ -95,6 +95,7 @@ class _Pace(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Data(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
+    trace: dict[str, str] = {}
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -147,7 +148,7 @@ def encode_options(options: Options) -> bytes:
         b"" if retry.attempts == DEFAULT_RETRY.attempts else str(retry.attempts).encode(),
         _encode(_Pace(backoff, retry.on)),
         b"" if options.max_stalls == DEFAULT_MAX_STALLS else str(options.max_stalls).encode(),
-        _encode(_Data(options.tags, options.meta)),
+        _encode(_Data(options.tags, options.meta, options.trace)),
         options.lock.encode(),
         " ".join(options.after).encode(),
     )
@@ -168,6 +169,7 @@ def decode_options(text: bytes) -> Options:
         max_stalls=int(stalls or DEFAULT_MAX_STALLS),
         tags=said.tags,
         meta=said.meta,
+        trace=said.trace,
         lock=lock.decode(),
         after=tuple(after.decode().split()),
     )

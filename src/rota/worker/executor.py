@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from rota.client import Rota
-from rota.context import Context, Reporter, deadline_in
+from rota.context import Context, Reporter, current, deadline_in
 from rota.core.codec import Body, UndecodableRecord, decode_body, encode_error, encode_result
 from rota.core.job import DEFAULT_OPTIONS, Counts, JobRecord, JobRef
 from rota.core.outcome import kinds_of, moment_after, next_attempt, record_error
@@ -130,6 +130,7 @@ class Executor:
         task = self._rota.tasks.find(body.task)
         args, kwargs = task.signature.decode(body.arguments)
         context = attempt.context = self._context(attempt.assignment, body)
+        current.set(context)  # for this attempt's task alone
         async with AsyncExitStack() as stack:
             filled = await self._resources.provide(task.signature.dependencies, context, stack)
             bound = _bind(task, filled, args, kwargs)

@@ -24,7 +24,7 @@ import msgspec
 from rota.client import Rota
 from rota.core.job import Counts
 from rota.errors import RotaError
-from rota.loading import load_app
+from rota.loading import equip, load_app
 from rota.worker.executor import Assignment, Attempt, Executor, Outcome
 from rota.worker.logs import configure
 from rota.worker.wire import Message, Mouth, Speaks, read_frame
@@ -193,6 +193,7 @@ def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: S
         configure(*log)
     try:
         rota = load_app(app)
+        equip(rota)
         for task in rota.tasks:
             # An annotation that cannot be resolved is found now, not with the first job.
             _ = task.signature, task.failure_handler and task.failure_handler.signature

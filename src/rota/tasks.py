@@ -402,7 +402,7 @@ def detached_context(task: Task[Any, Any, Any]) -> Context:
         ref=JobRef(task.queue, "direct", "0" * 9), task=task.name, state=JobState.PROCESSING, arguments=b"[]",
         options=task.options, counts=Counts(attempt=1), enqueued_at=0,
     )  # fmt: skip
-    return Context(record, reporter=SilentReporter(), fence=0, deadline=None)
+    return Context(record, reporter=SilentReporter(), fence=0, stops_at=None)
 
 
 def _beside(

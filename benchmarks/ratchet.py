@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import redis
 
-from benchmarks.run import valkey
+from benchmarks.server import serving
 from rota import Rota
 from rota.store.store import Claimed, Completed, Failed, Store
 
@@ -157,8 +156,8 @@ def main() -> None:
     """Prints the figures beside what was recorded, or records them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help=f"write them to {RECORDED.name}")
-    with tempfile.TemporaryDirectory() as folder, valkey(Path(folder)) as url:
-        costs = asyncio.run(measure(url))
+    with serving() as server:
+        costs = asyncio.run(measure(server.url))
     if parser.parse_args().record:
         lines = (f"  {json.dumps(stage)}: {json.dumps(cost._asdict())}" for stage, cost in costs.items())
         RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -325,5 +325,5 @@ def fields_of(flight: Flight) -> dict[str, Any]:
         "task": flight.task,
         "attempt": flight.job.counts.attempt,
         "took_ms": round(took * 1000),
-        "trace_id": (flight.body.options.trace_id or None) if flight.body else None,
+        "trace_id": flight.options.trace_id or None,
     }

@@ -31,7 +31,7 @@ test-long: setup ## The same with far more examples and longer runs
 demo: setup ## Example jobs of every kind on an embedded server, until Ctrl-C (ONCE=1: ends by itself)
 	@$(BIN)/python -m examples.demo $(if $(ONCE),--once)
 
-bench: setup ## Bytes, CPU and latency per job
+bench: setup ## What Rota alone costs and how fast it is, in under two minutes
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 dev: setup ## Server and worker with reload, for work on Rota itself
@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Rota and its tools into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,speed]' --group dev
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,speed,otlp]' --group dev
 	@$(install-redis)
 	@touch $@
 

@@ -20,13 +20,14 @@ from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
+from rota.drafts import Draft
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
 from rota.events import Event, follow
 from rota.failures import check_failure_options
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
-from rota.middleware import Middleware, wrap_enqueue
+from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -37,7 +38,7 @@ from rota.store.store import Made, Store
 from rota.store.ties import Tied
 from rota.store.views import Page, QueueInfo, Views, WorkerInfo
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
-from rota.workflows import Draft, Workflows
+from rota.workflows import Workflows
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
@@ -86,7 +87,7 @@ class Rota:
         self.keys = Keys(namespace)
         self.namespace = namespace
         self.lifespan = lifespan
-        self.middleware = list(middleware)
+        self.middleware = [*AMBIENT, *middleware]
         self.max_payload = max_payload
         self.tasks = Registry()
         self.dead = DeadLetters(self)
@@ -215,17 +216,10 @@ class Rota:
 
     async def enqueue(self, call: Call[R]) -> Job[R]:
         """Stores one call as a job; returns once it is stored, as durably as asked for."""
-        for middleware in self.middleware:
-            call = await wrap_enqueue(middleware, call)
-        _check_is_whole(call)
-        durability = call.durability or self._durability
-        link = self._link_of_loop()
-        if not link.is_ready_for(call.queue, durability):
-            await link.make_ready([call.queue], {durability})
-        made = await _store(link, call.queue, [call])
-        job = self._handle(call, made[0])
-        if durability == "replicated":
-            await link.make_durable([call.queue])
+        if self.middleware:
+            job = (await self.enqueue_many([call]))[0]
+        else:
+            job = await self._store_call(call)
         if isinstance(job, IdInUse):
             raise job
         return job
@@ -239,6 +233,21 @@ class Rota:
         wanted = list(calls)
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
+        return await wrap_store(self.middleware, self._store_calls)(wanted)
+
+    async def _store_call(self, call: Call[R]) -> Job[R] | IdInUse:
+        """`_store_calls` for one, without what only many need."""
+        _check_is_whole(call)
+        durability = call.durability or self._durability
+        link = self._link_of_loop()
+        if not link.is_ready_for(call.queue, durability):
+            await link.make_ready([call.queue], {durability})
+        made = await _store(link, call.queue, [call])
+        if durability == "replicated":
+            await link.make_durable([call.queue])
+        return self._handle(call, made[0])
+
+    async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
             _check_is_whole(call)

@@ -78,6 +78,15 @@ class Call(Generic[R]):
         #: What its receipt must be worth; None: what the client's are.
         self.durability: Durability | None = durability
 
+    def traced(self, trace: dict[str, str]) -> Call[R]:
+        """The same call; its job carries that trace to whoever runs it."""
+        options = msgspec.structs.replace(self.options, trace=trace)
+        body = encode_body(options, self.task.name, self.job.body.split(b"\n", 2)[2])
+        return Call(
+            self.task, self.job._replace(body=body), self.queue, options=options, on_same_id=self.on_same_id,
+            parents=self.parents, results=self.results, durability=self.durability,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return f"<Call of {self.task.name} for queue {self.queue}>"
 
@@ -393,7 +402,7 @@ def detached_context(task: Task[Any, Any, Any]) -> Context:
         ref=JobRef(task.queue, "direct", "0" * 9), task=task.name, state=JobState.PROCESSING, arguments=b"[]",
         options=task.options, counts=Counts(attempt=1), enqueued_at=0,
     )  # fmt: skip
-    return Context(record, reporter=SilentReporter(), fence=0, deadline=None)
+    return Context(record, reporter=SilentReporter(), fence=0, stops_at=None)
 
 
 def _beside(

@@ -262,14 +262,15 @@ class Store:
         return refused
 
     async def heartbeat(
-        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS
+        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS, is_aside: bool = False
     ) -> dict[str, str]:
         """Extends the leases of (run, claim) pairs; run -> "cancelled" | "lost" for handlers that must stop."""
         told: dict[str, str] = {}
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            answer = await self.gateway.run("heartbeat", self.script_keys("heartbeat", queue), words)
+            keys = self.script_keys("heartbeat", queue)
+            answer = await self.gateway.run("heartbeat", keys, words, is_aside=is_aside)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 

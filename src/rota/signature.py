@@ -165,6 +165,11 @@ class Signature:
             raise InvalidArguments(self._task, f"{by_place[gap]!r} has to be given where what follows it is")
         return [values.pop(name) for name in by_place[:gap]] + extra, values | others
 
+    @property
+    def positional(self) -> list[str]:
+        """Names of the parameters that can be given by position, in their order."""
+        return list(self._positional)
+
     def takes(self, name: str) -> bool:
         """True when an argument can be given by that name."""
         return name in self._names or self._var_named is not None

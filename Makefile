@@ -50,7 +50,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Rota and its tools into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,speed,otlp]' --group dev
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,server,speed,otlp]' --group dev
 	@$(install-redis)
 	@touch $@
 

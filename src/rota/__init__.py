@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
     from rota.schedules import ScheduleInfo, Schedules
-    from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
+    from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
     from rota.workflows import Workflow
 
@@ -88,6 +88,8 @@ __all__ = [
     "JobState",
     "Keep",
     "LeaseLost",
+    "LockInfo",
+    "LockPage",
     "LogLine",
     "Middleware",
     "Obstacle",
@@ -153,7 +155,7 @@ _HOMES: Final = {
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.schedules": "ScheduleInfo Schedules",
-    "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
+    "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
     "rota.workflows": "Workflow",
 }

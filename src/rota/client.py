@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
+from rota.core.codec import encode_arguments
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
-from rota.failures import check_failure_options
+from rota.failures import SUFFIX, check_failure_options
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
@@ -36,7 +37,7 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
-from rota.store.views import Page, QueueInfo, Views, WorkerInfo
+from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -299,6 +300,16 @@ class Rota:
         views = (await self._link()).views
         return await views.queue_infos(await views.queues())
 
+    async def locks(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """The locks that are held or wanted: whose each is, and who waits. About `limit` at a time."""
+        views = (await self._link()).views
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        queues = [checked_queue(queue)] if queue else await views.queues()
+        return await views.locks(queues, lock=lock, cursor=cursor, limit=limit)
+
     async def workers(self) -> list[WorkerInfo]:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
@@ -317,6 +328,18 @@ class Rota:
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Arguments as they are stored. Those of a task that this program declares are checked; all for their size."""
+        if task.endswith(SUFFIX):
+            raise InvalidOption("arguments", "those of a failure handler are made by the job that failed")
+        if task in self.tasks:
+            encoded = self.tasks.get(task).signature.encode(args, kwargs)
+        else:
+            encoded = encode_arguments(args, kwargs)
+        if len(encoded) > self.max_payload:
+            raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
+        return encoded
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -448,6 +471,12 @@ class Rota:
         """`queues`, for code that is not async."""
         return self.wait_for(self.queues())
 
+    def locks_sync(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """`locks`, for code that is not async."""
+        return self.wait_for(self.locks(queue=queue, lock=lock, cursor=cursor, limit=limit))
+
     def workers_sync(self) -> list[WorkerInfo]:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
@@ -462,7 +491,7 @@ class Rota:
         """What the caller gets for what has become of his job."""
         ref = JobRef(call.queue, made.id, made.run)
         outcome = made.outcome
-        if outcome == "made" or outcome == "updated" or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
+        if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
             return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
         return IdInUse(ref.full_id, made.run, outcome)
 

@@ -29,7 +29,8 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "worker testing",
         "doctor loading",
         "rota",
-        "client link listing tasks failures jobs events middleware schedules workflows signature context portal",
+        "client link listing history tasks failures jobs events middleware schedules workflows signature context "
+        "portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -44,7 +45,7 @@ SIBLINGS: Final = {
     # The public API is one part in several files: a handle knows its client, and the client makes handles.
     *itertools.permutations(
         (
-            *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
+            *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
             *("workflows", "signature", "context", "portal"),
         ),
         2,

@@ -25,6 +25,8 @@ class KeySpec:
 
 PERMANENT: Final = "none"
 WITH_JOB: Final = "with its job"
+#: Expiries that the server sees to.
+TIMED: Final = ("10 min", "25 h", "31 days")
 
 #: name -> spec, for the keys of one queue.
 QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
@@ -69,6 +71,12 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
     "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "slots": KeySpec("slots", "hash", "all", PERMANENT, "task -> its number; the minute in which was last counted"),
+    "tally": KeySpec("tally", "string", "all", PERMANENT, "what has happened since ever, 64 numbers for each task"),
+    "minute_tally": KeySpec("minute_tally", "string", "all", PERMANENT, "the tally as the latest minute began"),
+    "hour_tally": KeySpec("hour_tally", "string", "all", PERMANENT, "the tally as the latest hour began"),
+    "minute": KeySpec("minute:{name}", "string", "all", "25 h", "what one minute added to the tally"),
+    "hour": KeySpec("hour:{name}", "string", "all", "31 days", "what one hour added to the tally"),
     "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
     "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
     "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
@@ -170,4 +178,4 @@ def spec_of(key: str, namespace: str) -> KeySpec | None:
 def is_permanent(key: str, namespace: str) -> bool:
     """True for a key that may stay in the server for ever, or as long as the jobs and workers it speaks of."""
     spec = spec_of(key, namespace)
-    return spec is not None and spec.expiry != "10 min"
+    return spec is not None and spec.expiry not in TIMED

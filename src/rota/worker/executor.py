@@ -120,7 +120,8 @@ class Executor:
             # Whatever a handler raises, SystemExit and KeyboardInterrupt included, is how its attempt ended: the
             # runner itself goes on for the other jobs.
             return self._failed(body, assignment, error)
-        return Outcome("completed", (body.options.keep.rule(JobState.COMPLETED), result))
+        terms = f"{body.options.keep.rule(JobState.COMPLETED)} {body.task}"
+        return Outcome("completed", (terms, result))
 
     async def close(self) -> None:
         """Cleans up what providers made for the process."""

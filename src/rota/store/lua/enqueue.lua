@@ -33,6 +33,7 @@
 -- @include place
 -- @include replay
 -- @include run_name
+-- @include tally
 -- @include text_of
 -- @include unfinished
 -- @include update
@@ -71,7 +72,7 @@ for at = 4, #ARGV, 6 do
     if is_new[id] then flush() end
     holder, is_busy = unfinished(id)
   end
-  local options = string.match(rest, "^[^\n]*")
+  local options, task = string.match(rest, "^([^\n]*)\n([^\n]*)")
   local parts = options ~= "" and split_options(options) or {}
   local refusal
   if holder then
@@ -97,6 +98,7 @@ for at = 4, #ARGV, 6 do
     number = number + 1
     local run = run_name(number)
     made[#made + 1] = run
+    count(task, "enqueued")
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -133,5 +135,6 @@ elseif alarm or #changed > 0 then
   local head = redis.call("ZRANGE", scheduled, 0, 0)[1]
   if head and (#changed > 0 or head >= alarm) then wake(1) end
 end
+write_tally(now)
 remember("enqueue", call, cmsgpack.pack(outcome))
 return outcome

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, T
 
 from rota.context import Context
 from rota.core.codec import encode_arguments
+from rota.core.history import Counted, Series
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
@@ -25,6 +26,7 @@ from rota.drafts import Draft
 from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
 from rota.failures import SUFFIX, check_failure_options
+from rota.history import Load, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
@@ -314,6 +316,29 @@ class Rota:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
 
+    async def history(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """What has happened since a time, or for so many seconds back: counts, wait and run times, from step to step.
+
+        Of one queue or of all, of one task or of all. Minutes are known for a day, hours for 30 days; a step is a
+        minute where that goes, else an hour, unless given. Of tasks beyond the first hundred of a queue only the sum
+        is known, as task "__other__".
+        """
+        link = await self._link()
+        return await read_history(link.views, link.tallies, queue=queue, task=task, since=since, step=step)
+
+    async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """Queue -> task -> all that was ever counted, whoever has been restarted since."""
+        link = await self._link()
+        return await read_totals(link.views, link.tallies, queue)
+
+    async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
+        link = await self._link()
+        return await read_loads(link.views, link.tallies, queues)
+
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
         await self._link_of_loop().check()
@@ -480,6 +505,21 @@ class Rota:
     def workers_sync(self) -> list[WorkerInfo]:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
+
+    def history_sync(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """`history`, for code that is not async."""
+        return self.wait_for(self.history(queue=queue, task=task, since=since, step=step))
+
+    def totals_sync(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """`totals`, for code that is not async."""
+        return self.wait_for(self.totals(queue))
+
+    def loads_sync(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """`loads`, for code that is not async."""
+        return self.wait_for(self.loads(queues))
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""

@@ -95,7 +95,7 @@ class Claims(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """Report: the attempt succeeded."""
+    """Report: the attempt succeeded. `rule` is how long it is kept, and behind a space its task."""
 
     run: str
     claim: str

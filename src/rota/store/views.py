@@ -208,6 +208,16 @@ class Views:
             )
         return infos
 
+    async def due_within(self, queues: Sequence[str], now: int, seconds: Sequence[int]) -> dict[str, dict[int, int]]:
+        """Queue -> seconds ahead -> scheduled jobs that fall due until then."""
+        commands = [
+            ["ZCOUNT", self._keys.queue(queue, "scheduled"), "-inf", str((now + ahead * 1000) * 256 + 255)]
+            for queue in queues
+            for ahead in seconds
+        ]
+        answers = iter(await self._gateway.commands(commands))
+        return {queue: {ahead: int(next(answers)) for ahead in seconds} for queue in queues}
+
     async def workers(self) -> list[WorkerInfo]:
         """Workers heard of in the last day, the latest first."""
         seen, infos, time = await self._gateway.commands(

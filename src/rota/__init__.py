@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rota.core.schedule import Cron, Every
     from rota.core.states import JobState
     from rota.core.workflow import Flow, WorkflowInfo
+    from rota.drafts import Draft, Step
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from rota.schedules import ScheduleInfo, Schedules
     from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
-    from rota.workflows import Draft, Step, Workflow
+    from rota.workflows import Workflow
 
 __all__ = [
     "Call",
@@ -143,6 +144,7 @@ _HOMES: Final = {
     "rota.core.schedule": "Cron Every",
     "rota.core.states": "JobState",
     "rota.core.workflow": "Flow WorkflowInfo",
+    "rota.drafts": "Draft Step",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
@@ -155,7 +157,7 @@ _HOMES: Final = {
     "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
-    "rota.workflows": "Draft Step Workflow",
+    "rota.workflows": "Workflow",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -316,6 +316,11 @@ async def collect(rota: Rota) -> Facts:
         await store.gateway.close()
 
 
+async def server_info(store: Store) -> Mapping[str, Any]:
+    """What the server says of itself: of a cluster, in each respect, the node that is worst off."""
+    return _worst(await _infos(store))
+
+
 async def _measure(store: Store) -> tuple[float, int]:
     """Latency, and how far the server's clock is ahead, both in ms. The first call also opens the connection."""
     await store.gateway.command("PING")

@@ -90,6 +90,15 @@ class Call(Generic[R]):
         #: What its receipt must be worth; None: what the client's are.
         self.durability: Durability | None = durability
 
+    def traced(self, trace: dict[str, str]) -> Call[R]:
+        """The same call; its job carries that trace to whoever runs it."""
+        options = msgspec.structs.replace(self.options, trace=trace)
+        body = encode_body(options, self.task.name, self.job.body.split(b"\n", 2)[2])
+        return Call(
+            self.task, self.job._replace(body=body), self.queue, options=options, on_same_id=self.on_same_id,
+            parents=self.parents, results=self.results, durability=self.durability,
+        )  # fmt: skip
+
     def once(self, token: str) -> Self:
         """Makes this call one that is carried out once: for a day, whoever enqueues with that token gets its run.
 
@@ -120,6 +129,9 @@ class Prepared(Generic[P, R]):
         if self._parents:
             self.options = msgspec.structs.replace(self.options, after=tuple(map(str, self._parents)))
         self._expiry = _expiry(self.options)
+        self._flags = self._on_same_id.flags
+        #: The record up to its arguments, the same for every call.
+        self._head = encode_body(self.options, task.name, b"")
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
@@ -131,8 +143,7 @@ class Prepared(Generic[P, R]):
         limit = self.task.rota.max_payload
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
-        body = encode_body(self.options, self.task.name, arguments)
-        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body, self._on_same_id.flags)
+        job = NewJob(self._id, self.options.priority, self._due, self._expiry, self._head + arguments, self._flags)
         return Call(
             self.task,
             job,
@@ -412,7 +423,7 @@ def detached_context(task: Task[Any, Any, Any]) -> Context:
         ref=JobRef(task.queue, "direct", "0" * 9), task=task.name, state=JobState.PROCESSING, arguments=b"[]",
         options=task.options, counts=Counts(attempt=1), enqueued_at=0,
     )  # fmt: skip
-    return Context(record, reporter=SilentReporter(), fence=0, deadline=None)
+    return Context(record, reporter=SilentReporter(), fence=0, stops_at=None)
 
 
 def _beside(

@@ -37,6 +37,7 @@ _PAIRS: Final = [first + second for first in _DIGITS for second in _DIGITS]
 _VALUE: Final = {digit: value for value, digit in enumerate(_DIGITS)}
 #: A run is written with nine digits of base 32, so that text order is number order.
 RUN_WIDTH: Final = 9
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 _AUTO_ID: Final = re.compile(rf"([{_DIGITS}]{{{RUN_WIDTH}}})-([{_DIGITS}]{{8}})")
 
 
@@ -72,6 +73,12 @@ def is_run(text: str) -> bool:
 def make_suffix(chance: int) -> str:
     """Eight characters from 40 random bits: what makes an id nobody chose hard to guess."""
     return encode_run(chance & (2**40 - 1))[1:]
+
+
+def make_suffixes(chances: bytes) -> list[str]:
+    """The same for many, from eight random bytes each."""
+    pairs = [_PAIRS[chance & 1023] for chance in memoryview(chances).cast("H")]
+    return [a + b + c + d for a, b, c, d in zip(pairs[::4], pairs[1::4], pairs[2::4], pairs[3::4], strict=True)]
 
 
 def auto_id(run: str, suffix: str) -> str:
@@ -197,6 +204,14 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     after: tuple[str, ...] = ()
     #: The workflow that it is a step, or a compensation, of.
     workflow: str = ""
+    #: The trace that it was enqueued in, as W3C headers (`traceparent`, …); nothing where there was none.
+    trace: dict[str, str] = {}
+
+    @property
+    def trace_id(self) -> str:
+        """The id of that trace, 32 hex digits; "" where there is none."""
+        match = _TRACEPARENT.fullmatch(self.trace.get("traceparent", ""))
+        return match[1] if match else ""
 
     @property
     def attempts(self) -> int:

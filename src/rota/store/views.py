@@ -21,6 +21,8 @@ from rota.store.scripts import script
 #: A worker that has been silent for longer is shown as DEAD (S2-23).
 ALIVE_MS: Final = 10_000
 PAGE: Final = 200
+#: What is counted of a queue from its first job on: runs made, how they ended, what became of their attempts.
+TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted", "retried", "stalled")
 #: Of those who wait for one lock, so many are named.
 WAITERS_SHOWN: Final = 10
 
@@ -200,10 +202,7 @@ class Views:
                     name=queue,
                     is_paused="is_paused" in meta,
                     counts={state.value: int(count) for state, count in zip(JobState, part, strict=False)},
-                    totals={
-                        name: int(meta.get(name, 0))
-                        for name in ("run", "completed", "failed", "cancelled", "redriven", "deleted")
-                    },
+                    totals={name: int(meta.get(name, 0)) for name in TOTALS},
                     oldest_pending_ms=max(0, now - _score(head) % 2**42) if head else None,
                 )
             )

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Body, Path, Query, Response
 from rota.core.job import JobRecord, JobRef
 from rota.core.values import is_array, is_object
 from rota.core.workflow import Flow
+from rota.drafts import Draft, Step
 from rota.errors import InvalidJob, InvalidOption, JobNotFound
 from rota.server import enqueueing, schemas, shapes
 from rota.server.answers import KeyedRoute, token_of
 from rota.server.problems import Problem
 from rota.server.visits import Operator, Viewer, Visit, reply
 from rota.tasks import Call
-from rota.workflows import Draft, Step
 
 router = APIRouter(route_class=KeyedRoute, tags=["workflows"])
 

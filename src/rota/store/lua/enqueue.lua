@@ -48,7 +48,7 @@ local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
 local made, changed, outcome = {}, {}, { text_of(first) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local is_new = {}
+local wanted_locks, entering, is_new = {}, {}, {}
 local DAY_MS = 86400000
 
 -- Writes what has been gathered: most jobs are written together.
@@ -62,14 +62,16 @@ local function flush()
   if #expiries > 0 then redis.call("ZADD", expiring, unpack(expiries)) end
   if #due_now > 0 then redis.call("ZADD", pending, unpack(due_now)) end
   if #due_later > 0 then redis.call("ZADD", scheduled, unpack(due_later)) end
-  freed = freed + #due_now / 2
-  records, due_now, due_later, expiries, chosen, chosen_ids, is_new = {}, {}, {}, {}, {}, {}, {}
+  if #wanted_locks > 0 then redis.call("HSET", locked, unpack(wanted_locks)) end
+  freed = freed + #due_now / 2 + enter_all(entering)
+  records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
+  wanted_locks, entering, is_new = {}, {}, {}
 end
 
 for at = 4, #ARGV, 6 do
   local name, suffix, priority, due, expiry, rest = unpack(ARGV, at, at + 5)
-  local flags, id = string.match(name, "^([^=]*)=(.+)$")
-  local holder, is_busy, token
+  local flags, id, holder, is_busy, token
+  if name ~= "" then flags, id = string.match(name, "^([^=]*)=(.+)$") end
   if id then
     flags, token = string.match(flags, "^([^!]*)!?(.*)$")
     if is_new[id] then flush() end
@@ -116,14 +118,14 @@ for at = 4, #ARGV, 6 do
     if expiry ~= "" then expiries[#expiries + 1], expiries[#expiries + 2] = text_of(moment(expiry, now)), run end
     local start = moment(due, now)
     local lock = parts[6] or ""
-    if lock ~= "" then redis.call("HSET", locked, run, lock) end
+    if lock ~= "" then wanted_locks[#wanted_locks + 1], wanted_locks[#wanted_locks + 2] = run, lock end
     if holder then
       redis.call("ZADD", blocked, text_of(place(priority, start)), run)
       follow(holder, run, flags)
     elseif start > now then
       due_later[#due_later + 1], due_later[#due_later + 2] = text_of(due_score(priority, start)), run
     elseif lock ~= "" then
-      if enter(run, text_of(place(priority, start)), lock) == "pending" then freed = freed + 1 end
+      entering[#entering + 1] = { run, text_of(place(priority, start)), lock }
     else
       due_now[#due_now + 1], due_now[#due_now + 2] = text_of(place(priority, start)), run
     end

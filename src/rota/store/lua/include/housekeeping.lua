@@ -28,13 +28,20 @@ local function promote(now, bound)
     promoted[#promoted + 1] = due[i]
   end
   redis.call("ZREMRANGEBYRANK", scheduled, 0, #promoted - 1)
+  local entering, free = {}, places
   if has_locks then
+    free = {}
     for i, lock in ipairs(redis.call("HMGET", locked, unpack(promoted))) do
-      enter(promoted[i], places[2 * i - 1], lock or nil)
+      local at, run = places[2 * i - 1], promoted[i]
+      if lock then
+        entering[#entering + 1] = { run, at, lock }
+      else
+        free[#free + 1], free[#free + 2] = at, run
+      end
     end
-  else
-    redis.call("ZADD", pending, unpack(places))
   end
+  if #free > 0 then redis.call("ZADD", pending, unpack(free)) end
+  enter_all(entering)
   emit("promote", promoted)
   return #promoted >= most
 end

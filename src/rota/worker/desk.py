@@ -87,6 +87,8 @@ class Desk:
         self._stored = asyncio.Event()
         self.is_idle = asyncio.Event()
         self.is_connected = True
+        #: When the server last answered; by the loop's clock.
+        self.answered_at = 0.0
 
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
@@ -207,6 +209,7 @@ class Desk:
         if not requests:
             return
         answers = await self._store.gateway.run_many(requests)
+        self.answered_at = asyncio.get_running_loop().time()
         for (queue, _, part), answer in zip(calls, answers, strict=False):
             for run, why in read_refusals(answer, part).items():
                 if why == "lease_lost":

@@ -31,7 +31,7 @@ test-long: setup ## The same with far more examples and longer runs
 demo: setup ## Example jobs of every kind on an embedded server, until Ctrl-C (ONCE=1: ends by itself)
 	@$(BIN)/python -m examples.demo $(if $(ONCE),--once)
 
-bench: setup ## Bytes, CPU and latency per job
+bench: setup ## What Rota alone costs and how fast it is, in under two minutes
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 dev: setup ## Server and worker with reload, for work on Rota itself

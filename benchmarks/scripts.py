@@ -14,16 +14,13 @@ import json
 import secrets
 import shutil
 import statistics
-import subprocess
-import tempfile
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import redis
 
+from benchmarks.server import IN_MEMORY, serving
 from rota.core.after import Parent
 from rota.core.codec import encode_body
 from rota.core.job import JobRef, Options
@@ -53,6 +50,7 @@ HEIRS = 200
 RULE = "3600000:10000"
 CLOCK = "benchmark:clock"
 ERROR = json.dumps({"kind": "exception", "type": "ValueError", "message": "no", "traceback": "x" * 500}).encode()
+FLAGS = (*IN_MEMORY, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000")
 ARGUMENTS = json.dumps(["x" * 98]).encode()
 
 
@@ -64,25 +62,6 @@ class Figure(NamedTuple):
     quarter_ms: float
     median_ms: float
     worst_ms: float
-
-
-@contextmanager
-def serving(binary: str) -> Generator[str]:
-    """A server of its own, in memory only."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "s"
-        words = [binary, "--port", "0", "--unixsocket", str(path), "--save", "", "--appendonly", "no", "--dir", folder]
-        words += ["--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000"]
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
-            try:
-                deadline = time.monotonic() + 10
-                while not path.exists():
-                    if time.monotonic() > deadline:
-                        raise TimeoutError("the server did not start")
-                    time.sleep(0.01)
-                yield f"unix://{path}"
-            finally:
-                process.terminate()
 
 
 class Bench:
@@ -486,8 +465,8 @@ def main() -> None:
     for server, binary in servers.items():
         if not binary:
             continue
-        with serving(binary) as url:
-            table = asyncio.run(measure(url, options.rounds, options.only))
+        with serving(FLAGS, binary=binary, on_socket=True) as running:
+            table = asyncio.run(measure(running.url, options.rounds, options.only))
         if options.json:
             print(json.dumps({"server": server, **{title: row._asdict() for title, row in table.items()}}), flush=True)
             continue

@@ -1,8 +1,6 @@
-"""The tasks that benchmarks run. `ROTA_URL` says on which server."""
+"""The tasks of `benchmarks.ties`. `ROTA_URL` says on which server."""
 
 from __future__ import annotations
-
-import time
 
 from rota import Rota
 
@@ -12,12 +10,6 @@ rota = Rota(namespace="bench")
 @rota.task
 async def noop(payload: str = "") -> None:
     """Does nothing: what remains is the queue."""
-
-
-@rota.task
-async def started_at() -> float:
-    """When the handler began, by the clock that all processes of a machine share."""
-    return time.monotonic()
 
 
 @rota.task

@@ -1,24 +1,50 @@
-"""`python -m benchmarks.ties`: what locks and dependencies cost, against the same work without them, in one run."""
+"""`python -m benchmarks.ties`: what locks, dependencies and workflows cost, against the same work without them, in one
+run."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
-import tempfile
-from pathlib import Path
+import statistics
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 
-from benchmarks.run import server_cpu, until_idle, valkey, worker
-from benchmarks.tasks import noop, rota
-from rota import Job
+from benchmarks.server import Server, serving
+from benchmarks.tasks import echo, noop, rota
+from rota import Job, JobState
 
 LOCKS = 1_000
 
 
-async def drain(jobs: int, *, locks: int) -> tuple[float, float]:
+@contextmanager
+def worker(concurrency: int) -> Generator[None]:
+    """One worker, as a user starts it."""
+    words = ["-m", "rota.cli.main", "worker", "benchmarks.tasks:rota", "--concurrency", str(concurrency)]
+    with subprocess.Popen([sys.executable, *words, "--log-level", "warning"]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+async def until_idle() -> None:
+    """Until no job waits or runs."""
+    queue = rota.queue("default")
+    while True:
+        counts = await queue.counts()
+        if not any(counts[state.value] for state in JobState if not state.is_finished):
+            return
+        await asyncio.sleep(0.02)
+
+
+async def drain(server: Server, jobs: int, *, locks: int) -> tuple[float, float]:
     """Seconds in which one worker drains so many jobs, and the server's CPU in seconds for it all."""
     loop = asyncio.get_running_loop()
-    before = await server_cpu()
+    before = server.cpu()
     queue = rota.queue("default")
     await queue.pause()
     if locks:
@@ -29,31 +55,51 @@ async def drain(jobs: int, *, locks: int) -> tuple[float, float]:
     begun = loop.time()
     await queue.resume()
     await until_idle()
-    return loop.time() - begun, await server_cpu() - before
+    return loop.time() - begun, server.cpu() - before
 
 
-async def edges(count: int) -> tuple[float, float]:
+async def edges(server: Server, count: int) -> tuple[float, float]:
     """Edges resolved per second of the server's CPU: `count` jobs after one, and one after `count` jobs."""
     loop = asyncio.get_running_loop()
-    before, begun = await server_cpu(), loop.time()
+    before, begun = server.cpu(), loop.time()
     first = await noop.using(delay=3600, id="first").enqueue("")
     made = await rota.enqueue_many([noop.using(after=[first]).call("") for _ in range(count)])
     middle = [job for job in made if isinstance(job, Job)]
     last = await noop.using(after=middle).enqueue("")
     await noop.using(id="first").enqueue("")  # now
     await last.result(120)
-    return 2 * count / (await server_cpu() - before), 2 * count / (loop.time() - begun)
+    return 2 * count / (server.cpu() - before), 2 * count / (loop.time() - begun)
+
+
+async def workflows(runs: int) -> tuple[float, float, float]:
+    """Workflows of three steps: ms from a step's end to the next claim, and from the last one's to the workflow's.
+
+    The medians, and the longest of the latter.
+    """
+    between: list[int] = []
+    after_last: list[int] = []
+    for _ in range(runs):
+        async with rota.workflow("bench") as flow:
+            one = flow.step(echo.call(1))
+            two = flow.step(echo.call(one.result))
+            flow.step(echo.call(two.result))
+        assert await flow.result(10) == 1
+        ended_at = (await flow.refresh()).ended_at or 0
+        steps = [await rota.job(f"default:{flow.id}.{place}").refresh() for place in range(3)]
+        between += [(b.claimed_at or 0) - (a.ended_at or 0) for a, b in itertools.pairwise(steps)]
+        after_last.append(ended_at - (steps[-1].ended_at or 0))
+    return statistics.median(between), statistics.median(after_last), max(after_last)
 
 
 async def main(jobs: int, rounds: int) -> None:
     """Prints each figure with what it is to be compared with."""
-    with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder, valkey(Path(folder)) as url:
-        os.environ["ROTA_URL"] = url
+    with serving(on_socket=True) as server:
+        os.environ["ROTA_URL"] = server.url
         with worker(100):
-            await drain(1_000, locks=0)
+            await drain(server, 1_000, locks=0)
             for _ in range(rounds):
-                plain, plain_cpu = await drain(jobs, locks=0)
-                locked, locked_cpu = await drain(jobs, locks=LOCKS)
+                plain, plain_cpu = await drain(server, jobs, locks=0)
+                locked, locked_cpu = await drain(server, jobs, locks=LOCKS)
                 print(f"drain {jobs:,} jobs: {jobs / plain:,.0f}/s plain, {jobs / locked:,.0f}/s over {LOCKS:,} locks")
                 print(f"  locks cost {100 * (1 - plain / locked):.0f} % of the throughput")
                 print(
@@ -61,11 +107,14 @@ async def main(jobs: int, rounds: int) -> None:
                     f"{locked_cpu / jobs * 1e6:.1f} locked"
                 )
             for _ in range(rounds):
-                per_cpu, per_second = await edges(jobs // 2)
+                per_cpu, per_second = await edges(server, jobs // 2)
                 print(
                     f"edges: {per_cpu:,.0f} per second of server CPU (made, resolved and run), "
                     f"{per_second:,.0f}/s in all"
                 )
+            between, after_last, longest = await workflows(50)
+            print(f"workflows: next step claimed {between:.0f} ms after the one before has ended (p50)")
+            print(f"  ended {after_last:.0f} ms after the last step (p50), {longest:.0f} ms at most")
         await rota.close()
 
 

@@ -216,8 +216,11 @@ class Rota:
 
     async def enqueue(self, call: Call[R]) -> Job[R]:
         """Stores one call as a job; returns once it is stored, as durably as asked for."""
-        job = (await self.enqueue_many([call]))[0]
-        if isinstance(job, Exception):
+        if self.middleware:
+            job = (await self.enqueue_many([call]))[0]
+        else:
+            job = await self._store_call(call)
+        if isinstance(job, IdInUse):
             raise job
         return job
 
@@ -232,30 +235,33 @@ class Rota:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
         return await wrap_store(self.middleware, self._store_calls)(wanted)
 
+    async def _store_call(self, call: Call[R]) -> Job[R] | IdInUse:
+        """`_store_calls` for one, without what only many need."""
+        _check_is_whole(call)
+        durability = call.durability or self._durability
+        link = self._link_of_loop()
+        if not link.is_ready_for(call.queue, durability):
+            await link.make_ready([call.queue], {durability})
+        made = await _store(link, call.queue, [call])
+        if durability == "replicated":
+            await link.make_durable([call.queue])
+        return self._handle(call, made[0])
+
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
-        for call in wanted:
-            if call.results:
-                raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
-        link = await self._link()
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
+            _check_is_whole(call)
             by_queue.setdefault(call.queue, []).append(place)
+        link = self._link_of_loop()
         durability: set[Durability] = {call.durability or self._durability for call in wanted}
-        await link.check_durability(durability)
-        await link.register(by_queue)
+        await link.make_ready(by_queue, durability)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
         stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
-        for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
+        for places, made in zip(by_queue.values(), await asyncio.gather(*stored), strict=True):
             for place, one in zip(places, made, strict=True):
-                call = wanted[place]
-                ref = JobRef(queue, one.id, one.run)
-                if one.outcome in ("made", "updated") or (
-                    one.outcome == "in_use" and isinstance(call.on_same_id, Ignore)
-                ):
-                    found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
-                else:
-                    found[place] = IdInUse(ref.full_id, one.run, one.outcome)
-        await link.make_durable(durability, by_queue)
+                found[place] = self._handle(wanted[place], one)
+        if "replicated" in durability:
+            await link.make_durable(by_queue)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -452,6 +458,14 @@ class Rota:
 
     # --- within ------------------------------------------------------------------------------------------------
 
+    def _handle(self, call: Call[R], made: Made) -> Job[R] | IdInUse:
+        """What the caller gets for what has become of his job."""
+        ref = JobRef(call.queue, made.id, made.run)
+        outcome = made.outcome
+        if outcome == "made" or outcome == "updated" or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
+            return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
+        return IdInUse(ref.full_id, made.run, outcome)
+
     async def _link(self) -> Link:
         link = self._link_of_loop()
         await link.check()
@@ -487,6 +501,11 @@ def _embedded() -> EmbeddedServer:
     if server is None:
         server = _embedded_servers[directory] = EmbeddedServer(directory)
     return server
+
+
+def _check_is_whole(call: Call[Any]) -> None:
+    if call.results:
+        raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
 
 
 async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:

@@ -60,15 +60,14 @@ class Context:
     """One attempt, as its handler sees it. Injected where a parameter is annotated with `Context`."""
 
     def __init__(
-        self, job: JobRecord, *, reporter: Reporter, fence: int, deadline: datetime | None, state: Any = None
+        self, job: JobRecord, *, reporter: Reporter, fence: int, stops_at: float | None, state: Any = None
     ) -> None:
         self.job = job
         #: Grows with every claim of the queue: give it to systems that can refuse an older one.
         self.fence = fence
-        #: When this attempt will be stopped; None without a timeout.
-        self.deadline = deadline
         #: What the lifespan of `Rota(lifespan=…)` yielded.
         self.state = state
+        self._stops_at = stops_at
         self._reporter = reporter
         self._is_cancelled = False
 
@@ -81,6 +80,11 @@ class Context:
     def idempotency_key(self) -> str:
         """The same in every attempt of this run: send it along with calls that must not be done twice."""
         return f"{self.job.ref.full_id}@{self.job.ref.run}"
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt will be stopped; None without a timeout."""
+        return None if self._stops_at is None else datetime.fromtimestamp(self._stops_at, UTC)
 
     @property
     def cancelled(self) -> bool:
@@ -100,8 +104,9 @@ class Context:
         self._is_cancelled = True
 
 
-#: The attempt that the code which looks here belongs to; None outside of one. Threads of handlers see it, too.
-current: Final[ContextVar[Context | None]] = ContextVar("rota_context", default=None)
+#: Gives the attempt that the code which looks here belongs to; None outside of one. Threads of handlers see it, too.
+#: It is made when somebody asks: most handlers never do.
+current: Final[ContextVar[Callable[[], Context] | None]] = ContextVar("rota_context", default=None)
 
 
 class SilentReporter:
@@ -112,10 +117,3 @@ class SilentReporter:
 
     def log(self, level: str, text: str) -> None:
         """Nothing."""
-
-
-def deadline_in(timeout_ms: int | None, now: datetime | None = None) -> datetime | None:
-    """When an attempt that starts now is stopped."""
-    if timeout_ms is None:
-        return None
-    return datetime.fromtimestamp((now or datetime.now(UTC)).timestamp() + timeout_ms / 1000, UTC)

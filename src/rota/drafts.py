@@ -166,10 +166,10 @@ class Draft(Workflow):
         self._calls = list(calls)
         link = await self._rota.checked_link()
         durability: set[Durability] = {call.durability or link.durability for call in self._calls}
-        await link.check_durability(durability)
+        queues = {call.queue for call in self._calls}
+        await link.make_ready(queues, durability)
         if await link.flows.read(self.id) is not None:
             raise IdInUse(self.id, self.id)
-        await link.register({call.queue for call in self._calls})
         runs: dict[int, str] = {}
         edges: list[Edge] = []
         is_sent = False
@@ -194,7 +194,8 @@ class Draft(Workflow):
         except StoreError as error:
             # It is committed, and any worker carries on with it.
             logger.debug("workflow %s was not driven by whoever committed it: %s", self.id, error)
-        await link.make_durable(durability, {call.queue for call in self._calls})
+        if "replicated" in durability:
+            await link.make_durable(queues)
         return self
 
     async def __aenter__(self) -> Self:

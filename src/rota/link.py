@@ -79,10 +79,20 @@ class Link:
             await self._check_fsync()
         self._is_checked = True
 
-    async def check_durability(self, wanted: Collection[Durability]) -> None:
-        """Refuses what the server could not keep, before anything is stored."""
-        if "fsynced" in wanted and not self._is_fsynced:
+    def is_ready_for(self, queue: str, durability: Durability) -> bool:
+        """True when a job for that queue can be stored right away, as durably as that."""
+        return (
+            self._is_checked
+            and self._registered.get(queue, -math.inf) > asyncio.get_running_loop().time() - REGISTER_AGAIN_S
+            and (self._is_fsynced or durability != "fsynced")
+        )
+
+    async def make_ready(self, queues: Iterable[str], durability: Collection[Durability]) -> None:
+        """Refuses what the server could not keep, before anything is stored; and lists the queues."""
+        await self.check()
+        if "fsynced" in durability and not self._is_fsynced:
             await self._together("fsync", self._check_fsync)
+        await self.register(queues)
 
     async def _check_fsync(self) -> None:
         for answer in await self.gateway.everywhere("CONFIG", "GET", "append*"):
@@ -108,13 +118,10 @@ class Link:
         if new:
             await self._together(f"register {' '.join(new)}", register)
 
-    async def make_durable(self, wanted: Collection[Durability], queues: Iterable[str]) -> None:
-        """Waits for the replicas of the queues where that was asked for."""
-        if "replicated" in wanted:
-            metas = [self.store.keys.queue(queue, "meta") for queue in queues]
-            await self.gateway.wait_for_replicas(
-                self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas}
-            )
+    async def make_durable(self, queues: Iterable[str]) -> None:
+        """Waits for the replicas of the queues."""
+        metas = [self.store.keys.queue(queue, "meta") for queue in queues]
+        await self.gateway.wait_for_replicas(self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas})
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """See `Rota.wait_ended`."""

@@ -108,6 +108,9 @@ class Prepared(Generic[P, R]):
         if self._parents:
             self.options = msgspec.structs.replace(self.options, after=tuple(map(str, self._parents)))
         self._expiry = _expiry(self.options)
+        self._flags = self._on_same_id.flags
+        #: The record up to its arguments, the same for every call.
+        self._head = encode_body(self.options, task.name, b"")
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
@@ -119,8 +122,7 @@ class Prepared(Generic[P, R]):
         limit = self.task.rota.max_payload
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
-        body = encode_body(self.options, self.task.name, arguments)
-        job = NewJob(self._id, self.options.priority, self._due, self._expiry, body, self._on_same_id.flags)
+        job = NewJob(self._id, self.options.priority, self._due, self._expiry, self._head + arguments, self._flags)
         return Call(
             self.task,
             job,
@@ -400,7 +402,7 @@ def detached_context(task: Task[Any, Any, Any]) -> Context:
         ref=JobRef(task.queue, "direct", "0" * 9), task=task.name, state=JobState.PROCESSING, arguments=b"[]",
         options=task.options, counts=Counts(attempt=1), enqueued_at=0,
     )  # fmt: skip
-    return Context(record, reporter=SilentReporter(), fence=0, deadline=None)
+    return Context(record, reporter=SilentReporter(), fence=0, stops_at=None)
 
 
 def _beside(

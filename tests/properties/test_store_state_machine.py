@@ -372,7 +372,7 @@ def test_the_store_does_what_a_dictionary_would(new_machine: Callable[[], StoreM
     run_state_machine_as_test(
         cast("type[StoreMachine]", new_machine),
         settings=settings(
-            max_examples=1_200 if IS_LONG else 100,
+            max_examples=600 if IS_LONG else 100,
             stateful_step_count=60 if IS_LONG else 40,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
         ),
@@ -401,7 +401,7 @@ def test_the_store_does_what_a_dictionary_would_on_long_walks(new_machine: Calla
     """Q-9: the same machine, walked at random for longer."""
     seed = int(os.environ.get("ROTA_TEST_SEED") or secrets.randbits(32))
     weights = [weight for weight, _ in STEPS]
-    for walk in range(600 if IS_LONG else 40):
+    for walk in range(300 if IS_LONG else 40):
         rng = random.Random(f"{seed}-{walk}")
         machine = new_machine()
         machine.begin()

@@ -31,3 +31,12 @@ def next_slots(load: Load) -> int:
     if load.busy >= load.slots and load.has_backlog and load.cpu < FREE_CPU and load.lag_ms < LOW_LAG_MS:
         return min(MOST, load.slots + max(1, load.slots // 4))
     return load.slots
+
+
+def ahead(landed: int, elapsed_s: float, round_trip_s: float, slots: int) -> int:
+    """How many jobs to claim beyond the free slots, so that there is one for each slot that becomes free meanwhile.
+
+    As many as will land during a round trip, going by those that landed in the last `elapsed_s`; twice that, because
+    they do not come evenly; no more than there are slots. Where handlers take longer than round trips, that is none.
+    """
+    return min(slots, int(2 * landed * round_trip_s / elapsed_s)) if landed else 0

@@ -75,6 +75,12 @@ def make_suffix(chance: int) -> str:
     return encode_run(chance & (2**40 - 1))[1:]
 
 
+def make_suffixes(chances: bytes) -> list[str]:
+    """The same for many, from eight random bytes each."""
+    pairs = [_PAIRS[chance & 1023] for chance in memoryview(chances).cast("H")]
+    return [a + b + c + d for a, b, c, d in zip(pairs[::4], pairs[1::4], pairs[2::4], pairs[3::4], strict=True)]
+
+
 def auto_id(run: str, suffix: str) -> str:
     """The id of a job that was given none: its run, so that ids sort by age, and a random part."""
     return f"{run}-{suffix}"

@@ -1,8 +1,9 @@
 """Where jobs come in and reports go out: one loop, one round trip at a time.
 
 What has ended since the last round trip is reported together, and the claim for the slots that became free travels
-with it. A report is kept until the store has answered for it, however long that takes; a claim whose answer got lost
-is asked again with the same number, and brings the same jobs.
+with it. Where jobs are short, it is also for the slots that will be free when its answer comes: those jobs wait here
+for a moment, so that no slot waits for a round trip. A report is kept until the store has answered for it, however
+long that takes; a claim whose answer got lost is asked again with the same number, and brings the same jobs.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import logging
 import math
 import random
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rota.core.concurrency import ahead
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.keys import failures_of
 from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
@@ -31,6 +34,8 @@ LOOK_AGAIN_S: Final = 1.8
 #: one that may have to take over a lease, as then a tick that comes late would put that off by a whole lease.
 LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
+#: A job that was claimed ahead and has had no slot for this long is given back: another worker may have one.
+WAIT_FOR_SLOT_S: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -69,6 +74,7 @@ class Desk:
         *,
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
+        give_back: Callable[[], None],
         hear_news: Callable[[str], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
@@ -76,6 +82,7 @@ class Desk:
         self._flights = flights
         self._slots = slots
         self._take = take
+        self._give_back = give_back
         self._hear_news = hear_news
         self._say_first = say_first
         self._is_burst = config.burst
@@ -85,6 +92,12 @@ class Desk:
         self._something = asyncio.Event()
         self._is_claiming = True
         self._stored = asyncio.Event()
+        #: When the last claim was sent, what had landed by then, and how long the last round trip took.
+        self._sent_at = 0.0
+        self._landed = 0
+        self._trip_s = 0.0
+        #: Claimed beyond the free slots, at most.
+        self._ahead = 0
         self.is_idle = asyncio.Event()
         self.is_connected = True
         #: When the server last answered; by the loop's clock.
@@ -108,8 +121,9 @@ class Desk:
         self._something.set()
 
     def stop_claiming(self) -> None:
-        """From now on it only reports."""
+        """From now on it only reports. What has no slot yet is given back."""
         self._is_claiming = False
+        self._give_back()
         self._something.set()
 
     @property
@@ -142,22 +156,26 @@ class Desk:
 
     async def _wait(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._something.is_set():
-            self._something.clear()
-            return
-        now = loop.time()
-        until = (
-            min((line.look_at for line in self.lines), default=now + LOOK_AGAIN_S)
-            if self._is_claiming
-            else now + LOOK_AGAIN_S
-        )
-        if until > now:
+        if not self._something.is_set():
+            until = self._look_at(loop.time())
             try:
                 async with asyncio.timeout_at(until):
                     await self._something.wait()
             except TimeoutError:
                 pass  # time to look
         self._something.clear()
+        waiting = self._flights.waiting
+        if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= loop.time():
+            self._give_back()
+
+    def _look_at(self, now: float) -> float:
+        """When to look, if nothing happens before."""
+        if not self._is_claiming:
+            return now + LOOK_AGAIN_S
+        moments = [line.look_at for line in self.lines]
+        if self._flights.waiting:
+            moments.append(self._flights.waiting[0].claimed_at + WAIT_FOR_SLOT_S)
+        return min(moments)
 
     async def _exchange(self) -> None:
         """One round trip for all reports and the first claim; more while slots are free and queues hopeful."""
@@ -185,7 +203,7 @@ class Desk:
         if not self._is_claiming:
             return False
         is_due = line.look_at <= now
-        return is_due or line.is_woken or (line.is_hopeful and self._flights.busy < self._slots())
+        return is_due or line.is_woken or (line.is_hopeful and self._room() > 0)
 
     async def _round_trip(self, line: Line | None) -> None:
         reports = {queue: list(of_queue) for queue, of_queue in self._reports.items()}
@@ -198,6 +216,7 @@ class Desk:
         requests = [call for _, call, _ in calls]
         if line is not None:
             if not line.is_unanswered:
+                self._reckon()
                 # With no slot free it takes nothing, but what is due is done, and another worker is woken.
                 line.asked = min(BATCH, self._share(line))
                 line.call += 1
@@ -208,14 +227,16 @@ class Desk:
             requests.append(self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token))
         if not requests:
             return
+        sent_at = time.perf_counter()
         answers = await self._store.gateway.run_many(requests)
         self.answered_at = asyncio.get_running_loop().time()
+        self._trip_s = time.perf_counter() - sent_at
         for (queue, _, part), answer in zip(calls, answers, strict=False):
             for run, why in read_refusals(answer, part).items():
                 if why == "lease_lost":
                     logger.warning("the report of run %s in queue %s came too late: its lease was lost", run, queue)
             for report in part:
-                self._flights.settle((queue, report.run, report.claim))
+                self._flights.settle(queue, report.run, report.claim)
         for queue, of_queue in reports.items():
             kept = self._reports[queue][len(of_queue) :]
             if kept:
@@ -249,7 +270,7 @@ class Desk:
                         return
                     logger.error("the report of run %s in queue %s cannot be stored: %s", report.run, queue, error)
                 of_queue.remove(report)
-                self._flights.settle((queue, report.run, report.claim))
+                self._flights.settle(queue, report.run, report.claim)
             if not of_queue:
                 del self._reports[queue]
         self._stored.set()
@@ -265,7 +286,7 @@ class Desk:
             self._hear_news(line.queue)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful = True
-            if self._flights.busy < self._slots():
+            if self._room() > 0:
                 self._something.set()
         if line.failures is not None and claims.failures_ms is not None:
             self._expect(line.failures, claims.failures_ms)
@@ -296,12 +317,23 @@ class Desk:
             failures.is_hopeful = True
             self._something.set()
 
+    def _reckon(self) -> None:
+        """How many may be claimed ahead, going by what has landed since the last claim."""
+        now, landed = time.perf_counter(), self._flights.landed
+        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s, self._slots())
+        self._sent_at, self._landed = now, landed
+
+    def _room(self) -> int:
+        """How many jobs can be taken: there are slots for them, or will be when the answer comes."""
+        flights = self._flights
+        return max(0, self._slots() + self._ahead - flights.busy - len(flights.waiting))
+
     def _share(self, line: Line) -> int:
-        free = max(0, self._slots() - self._flights.busy)
-        if not self._weighted or free <= 1:
-            return free
+        room = self._room()
+        if not self._weighted or room <= 1:
+            return room
         hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]
-        return max(1, free * line.weight // sum(hopeful))
+        return max(1, room * line.weight // sum(hopeful))
 
     def _ordered(self) -> list[Line]:
         """Strictly as given; or, by weight, in an order drawn so that each comes first in proportion."""
@@ -311,7 +343,8 @@ class Desk:
 
     def _tell_idle(self) -> None:
         is_idle = (
-            not self._flights.by_key
+            not self._flights.by_run
+            and not self._flights.busy
             and not self._reports
             and not any(line.is_hopeful or line.is_unanswered for line in self.lines)
         )

@@ -53,11 +53,10 @@ class Figures:
     def landed(self, flight: Flight, report: Report) -> None:
         """An attempt has ended."""
         now = asyncio.get_running_loop().time()
-        task = flight.body.task if flight.body else ""
         self._attempts.observe(
             now - flight.started_at if flight.started_at else 0.0,
             queue=flight.job.queue,
-            task=task,
+            task=flight.task,
             outcome=_outcome(report),
         )
 
@@ -97,13 +96,14 @@ class Figures:
         worker = self._worker
         slots = _gauge("rota_worker_capacity", "Slots.", worker.slots)
         busy = _gauge("rota_worker_in_flight", "Attempts under way.", worker.flights.busy)
+        ahead = _gauge("rota_worker_ahead", "Jobs claimed that wait for a slot.", len(worker.flights.waiting))
         healthy = Family("rota_worker_healthy", "gauge", "1 where a health check is content.")
         for check, wrong in ailments.items():
             healthy.add(int(not wrong), check=check)
         lag = Family("rota_worker_loop_lag_seconds", "gauge", "How late an event loop is; of the runners, the latest.")
         lag.add(self._lag_s, loop="supervisor")
         lag.add(max((runner.lag_ms for runner in worker.pool.runners), default=0) / 1000, loop="runner")
-        return [slots, busy, healthy, lag]
+        return [slots, busy, ahead, healthy, lag]
 
     def _processes(self) -> list[Family]:
         worker = self._worker

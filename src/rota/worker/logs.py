@@ -42,9 +42,10 @@ class JsonFormatter(logging.Formatter):
 
 def _attempt() -> dict[str, Any]:
     """The attempt that is being logged from; nothing outside of one."""
-    context = current.get()
-    if context is None:
+    context_of = current.get()
+    if context_of is None:
         return {}
+    context = context_of()
     job = context.job
     fields: dict[str, Any] = {
         "job_id": job.ref.full_id, "queue": job.ref.queue, "task": job.task, "attempt": context.attempt,

@@ -34,7 +34,7 @@ from rota.worker.config import WorkerConfig
 from rota.worker.courier import Courier
 from rota.worker.desk import Desk
 from rota.worker.figures import Figures
-from rota.worker.flights import Flights
+from rota.worker.flights import Flight, Flights
 from rota.worker.heartbeat import Heartbeat
 from rota.worker.inbox import Inbox
 from rota.worker.janitor import Janitor
@@ -43,6 +43,7 @@ from rota.worker.probes import probed
 from rota.worker.sayings import Sayings
 from rota.worker.ticker import Ticker
 from rota.worker.tower import STOP_PATIENCE_S, Tower
+from rota.worker.wire import FromRunner, Log, Progress
 
 logger = logging.getLogger("rota.worker")
 
@@ -79,12 +80,19 @@ class Worker:
             log=(config.log_format, config.log_level) if config.log_format else None,
             max_jobs=config.max_jobs,
             max_rss_mb=config.max_rss_mb,
-            on_message=self._hear,
+            on_messages=self._hear,
             on_death=self._bury,
             on_broken=self._give_up,
             make_runner=make_runner,
         )
-        self.tower = Tower(self.flights, self.pool, app=config.app, report=self._report)
+        self.tower = Tower(
+            self.flights,
+            self.pool,
+            app=config.app,
+            slots=lambda: self.slots,
+            report=self._report,
+            pass_on=self._pass_on,
+        )
         #: Schedules that the program declares.
         self.schedules: list[Schedule] = []
         self.desk: Desk
@@ -110,8 +118,7 @@ class Worker:
         """The same, without a word in what signals do."""
         try:
             facts = await self.pool.start()
-            self.tower.tasks = facts["tasks"]
-            self.tower.handlers = facts["handlers"]
+            self.tower.learn(facts["tasks"], facts["handlers"])
             self.schedules = msgspec.convert(facts["schedules"], list[Schedule])
             rota = Rota(**facts["connection"])
             store = rota.connect(self.id, patience=PATIENCE_S)
@@ -146,6 +153,7 @@ class Worker:
             self.flights,
             slots=lambda: self.slots,
             take=self.tower.take if self._figures is None else self._figures.counting(self.tower.take),
+            give_back=self.tower.give_back,
             hear_news=self._hear_news,
             say_first=self._sayings.flush,
         )
@@ -266,10 +274,11 @@ class Worker:
             await announcer.announce()
         logger.info("worker %s has stopped after %d jobs", self.id, self.tower.finished)
 
-    def _hear(self, runner: RunnerProcess, message: list[Any]) -> None:
-        if message[0] in ("progress", "log"):
-            self._sayings.hear(runner, message)
-        self.tower.hear(runner, message)
+    def _hear(self, runner: RunnerProcess, messages: list[FromRunner]) -> None:
+        self.tower.hear(runner, messages)
+
+    def _pass_on(self, flight: Flight, saying: Progress | Log) -> None:
+        self._sayings.hear(flight, saying)
 
     def _hear_news(self, queue: str) -> None:
         self._courier.hear(queue)

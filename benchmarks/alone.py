@@ -1,0 +1,135 @@
+"""What is measured of Rota alone: what its guarantees cost, where handlers may run, and where the time goes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.measures import Figures, Size, drained, fill
+from benchmarks.peer import PEERS, Peer, Stage, staged
+from benchmarks.server import IN_MEMORY, SYNCED_ALWAYS
+
+ROTA = Peer(PEERS / "rota.py")
+
+#: Name -> the task that is drained, and the server's flags. The first one is what the others are compared with.
+VARIANTS = {
+    "plain": ("noop", IN_MEMORY),
+    "synced": ("noop", SYNCED_ALWAYS),
+    "kept": ("kept", IN_MEMORY),
+    "forgotten": ("forgotten", IN_MEMORY),
+}
+
+
+def guarantees(size: Size, rounds: int = 2) -> Figures:
+    """Drain rates of the variants as shares of the plain one, in turns."""
+    short = replace(size, fill_s=size.fill_s * 0.75, drain_s=size.drain_s * 0.75)
+    found: dict[str, list[Figures]] = {name: [] for name in VARIANTS}
+    for _ in range(rounds):
+        for name, (task, flags) in VARIANTS.items():
+            found[name].append(_drain(short, task, flags))
+    figures: Figures = {}
+    for name, rows in found.items():
+        for figure in ("per_s", "worker_us", "server_us"):
+            figures[f"{name}_{figure}"] = statistics.median(row[f"run_{figure}"] for row in rows)
+        figures[f"{name}_share"] = figures[f"{name}_per_s"] / figures["plain_per_s"]
+    return figures
+
+
+def runners(size: Size) -> Figures:
+    """Handlers in threads and in processes; the latter may use all cores."""
+    threads = _drain(size, "in_thread", IN_MEMORY)
+    processes = _drain(size, "in_process", IN_MEMORY, cores=2)
+    return {
+        **{name.replace("run_", "threads_"): value for name, value in threads.items()},
+        **{name.replace("run_", "processes_"): value for name, value in processes.items()},
+    }
+
+
+def backlog(size: Size, rounds: int = 3) -> Figures:
+    """The first 5,000 jobs, where 10,000 wait and where many more do."""
+    shallow: list[Figures] = []
+    for _ in range(rounds):
+        with staged(ROTA) as stage:
+            stage.ask("many", task="noop", jobs=10_000, seconds=60)
+            shallow.append(_first(stage))
+    with staged(ROTA) as stage:
+        answer = stage.ask("many", task="noop", jobs=size.backlog, seconds=size.fill_s * 8)
+        deep = [_first(stage) for _ in range(rounds)]
+    figures: Figures = {"backlog_jobs": answer["jobs"]}
+    for name, rows in (("shallow", shallow), ("deep", deep)):
+        for figure in ("per_s", "server_us", "worker_us"):
+            figures[f"backlog_{name}_{figure}"] = statistics.median(row[figure] for row in rows)
+    figures["backlog_share"] = figures["backlog_deep_per_s"] / figures["backlog_shallow_per_s"]
+    return figures
+
+
+def where(size: Size) -> dict[str, Any]:
+    """Where the time goes while one worker drains: in the server by command, in the worker by module."""
+    with staged(ROTA) as stage:
+        jobs = int(fill(stage, "noop", size)["jobs"])
+        samples = {"BENCH_SAMPLES": str(stage.folder), "PYTHONPATH": f"{PEERS.parent / 'sampling'}:{PEERS.parents[1]}"}
+        with stage.worker("drain", extra=samples):
+            stage.wait_counted(jobs // 3, size.drain_s * 2)
+            began, before, cpu, sampled = stage.counted(), stage.server.commands(), stage.server.cpu(), _samples(stage)
+            stage.wait_counted(jobs, size.drain_s * 2)
+            done = stage.counted() - began
+            after, cpu, spent = stage.server.commands(), stage.server.cpu() - cpu, _samples(stage)
+    commands = {
+        name: {"calls": (calls - before.get(name, (0, 0))[0]) / done, "us": (us - before.get(name, (0, 0))[1]) / done}
+        for name, (calls, us) in after.items()
+    }
+    functions = {name: (seconds - sampled.get(name, 0)) / done * 1e6 for name, seconds in spent.items()}
+    modules: defaultdict[str, float] = defaultdict(float)
+    for function, us in functions.items():
+        modules[_part(function)] += us
+    return {
+        "jobs": done,
+        "server_us": cpu / done * 1e6,
+        "commands": {name: row for name, row in commands.items() if row["us"] > 0.05 and name != "info"},
+        "modules": _most(modules),
+    }
+
+
+def _most(costs: Mapping[str, float]) -> dict[str, float]:
+    most = sorted(costs.items(), key=lambda item: -item[1])[:25]
+    return {name: us for name, us in most if us > 0.05}
+
+
+def _samples(stage: Stage) -> dict[str, float]:
+    """Seconds by function, of all processes of the worker. They lag a quarter of a second."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for path in stage.folder.glob("samples-*.json"):
+        for function, seconds in json.loads(path.read_text()).items():
+            spent[function] += seconds
+    return spent
+
+
+def _part(function: str) -> str:
+    """Rota's own code by module, that of others by function: theirs are the loop, the protocol, the sockets."""
+    return function.partition(":")[0] if function.startswith("rota.") else function
+
+
+def _drain(size: Size, task: str, flags: Sequence[str], cores: int = 1) -> Figures:
+    with staged(ROTA, flags) as stage:
+        jobs = int(fill(stage, task, size)["jobs"])
+        words = stage.ask("commands", measure="drain", processes=1)[0]
+        with stage.worker("drain", cores, words=words) as pids:
+            return drained(stage, pids, size, jobs, "run")
+
+
+def _first(stage: Stage) -> Figures:
+    """Cold for both: a worker starts, and the 5,000 jobs after its first 1,000 are timed."""
+    began = stage.counted()
+    with stage.worker("drain") as pids:
+        stage.wait_counted(began + 1_000, 20)
+        start = (time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
+        stage.wait_counted(start[1] + 5_000, 20, every=0.002)
+        end = (time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
+    seconds, done, server, worker = (after - before for after, before in zip(end, start, strict=True))
+    return {"per_s": done / seconds, "server_us": server / done * 1e6, "worker_us": worker / done * 1e6}

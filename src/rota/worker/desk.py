@@ -100,6 +100,8 @@ class Desk:
         self._ahead = 0
         self.is_idle = asyncio.Event()
         self.is_connected = True
+        #: When the server last answered; by the loop's clock.
+        self.answered_at = 0.0
 
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
@@ -227,6 +229,7 @@ class Desk:
             return
         sent_at = time.perf_counter()
         answers = await self._store.gateway.run_many(requests)
+        self.answered_at = asyncio.get_running_loop().time()
         self._trip_s = time.perf_counter() - sent_at
         for (queue, _, part), answer in zip(calls, answers, strict=False):
             for run, why in read_refusals(answer, part).items():

@@ -107,6 +107,8 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await access.note_miss("127.0.0.1")
     await access.keep_answer("name", b"{}")
     await access.note_change(b"{}")
+    driver.advance(3_600_000)
+    await driver.one(queue=queue, due="+99999999")
 
 
 @pytest.mark.parametrize("queue", [QUEUE, "q-fail", "A.b_c-D"])

@@ -40,8 +40,10 @@ class Echo:
         self.driver.gateway.run = self._run
         self.driver.gateway.run_many = self._run_many
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
-        return await self._twice(lambda: self._run(name, keys, arguments))
+    async def run(
+        self, name: str, keys: Sequence[str], arguments: Sequence[Argument], *, is_aside: bool = False
+    ) -> Any:
+        return await self._twice(lambda: self._run(name, keys, arguments, is_aside=is_aside))
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         return await self._twice(lambda: self._run_many(calls))
@@ -266,7 +268,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
     from rota.store import scripts
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
-    assert reading == {"page", "read", "read_locks", "read_schedules", "due_schedules"}
+    assert reading == {"page", "read", "read_locks", "read_schedules", "read_tally", "due_schedules"}
     named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
     assert named.union(*WITHIN.values()) | SCHEDULES == set(scripts.names()) - reading
 

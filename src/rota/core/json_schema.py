@@ -16,6 +16,8 @@ from rota.core.values import is_array, is_object
 
 #: A schema that refers to itself is followed this deep.
 MAX_DEPTH: Final = 64
+#: Parts of schema and value that are looked at: one that branches into itself is not followed for ever.
+MAX_STEPS: Final = 100_000
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "array": (list,),
@@ -35,17 +37,33 @@ _BOUNDS: Final[tuple[tuple[str, str, Callable[[float, float], bool]], ...]] = (
 
 def mismatch(schema: Mapping[str, Any], value: Any) -> str | None:
     """What is wrong with the value, as `where: what`; None when nothing is."""
-    return next(_faults(schema, value, "", schema, 0), None)
+    return next(_faults(schema, value, "", _Root(schema), 0), None)
 
 
-def _faults(schema: Any, value: Any, at: str, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+class _Root:
+    """The whole schema, which its parts refer to; and how many of them have been looked at."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+        self.steps = 0
+
+    def resolve(self, reference: Any) -> Any:
+        """What `#/$defs/Name` names; anything goes where it names nothing."""
+        found: Any = self.schema
+        for part in filter(None, str(reference).removeprefix("#").split("/")):
+            found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, Mapping) else None
+        return True if found is None else found
+
+
+def _faults(schema: Any, value: Any, at: str, root: _Root, depth: int) -> Iterator[str]:
     if schema is False:
         yield _say(at, "is not allowed")
-    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+    root.steps += 1
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH or root.steps > MAX_STEPS:
         return
     known = cast("Mapping[str, Any]", schema)
     if "$ref" in known:
-        yield from _faults(_resolve(known["$ref"], root), value, at, root, depth + 1)
+        yield from _faults(root.resolve(known["$ref"]), value, at, root, depth + 1)
     yield from _of_type(known, value, at)
     yield from _of_choice(known, value, at, root, depth)
     if is_object(value):
@@ -79,7 +97,7 @@ def _is(name: str, value: Any) -> bool:
     return isinstance(value, kinds) or (name == "integer" and isinstance(value, float) and value.is_integer())
 
 
-def _of_choice(schema: Mapping[str, Any], value: Any, at: str, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+def _of_choice(schema: Mapping[str, Any], value: Any, at: str, root: _Root, depth: int) -> Iterator[str]:
     if "const" in schema and schema["const"] != value:
         yield _say(at, f"must be {schema['const']!r}")
     if "enum" in schema and value not in schema["enum"]:
@@ -95,9 +113,7 @@ def _of_choice(schema: Mapping[str, Any], value: Any, at: str, root: Mapping[str
                 yield max((fault for fault in found if fault is not None), key=lambda fault: fault.count("."))
 
 
-def _of_object(
-    schema: Mapping[str, Any], value: dict[str, Any], at: str, root: Mapping[str, Any], depth: int
-) -> Iterator[str]:
+def _of_object(schema: Mapping[str, Any], value: dict[str, Any], at: str, root: _Root, depth: int) -> Iterator[str]:
     for name in schema.get("required", ()):
         if name not in value:
             yield _say(at, f"missing {name!r}")
@@ -113,9 +129,7 @@ def _of_object(
             yield from _faults(others, item, where, root, depth + 1)
 
 
-def _of_array(
-    schema: Mapping[str, Any], value: list[Any], at: str, root: Mapping[str, Any], depth: int
-) -> Iterator[str]:
+def _of_array(schema: Mapping[str, Any], value: list[Any], at: str, root: _Root, depth: int) -> Iterator[str]:
     if len(value) < schema.get("minItems", 0):
         yield _say(at, f"must have {schema['minItems']} items at least, not {len(value)}")
     if len(value) > schema.get("maxItems", len(value)):
@@ -137,14 +151,6 @@ def _of_text(schema: Mapping[str, Any], value: str, at: str) -> Iterator[str]:
             yield _say(at, f"does not match {pattern}")
     except re.error:
         return  # a pattern of another dialect
-
-
-def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:
-    """What `#/$defs/Name` names; anything goes where it names nothing."""
-    found: Any = root
-    for part in str(reference).removeprefix("#").strip("/").split("/"):
-        found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, Mapping) else None
-    return True if found is None else found
 
 
 def _kind(value: Any) -> str:

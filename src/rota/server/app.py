@@ -55,6 +55,7 @@ def create_app(
         separate_input_output_schemas=False,
     )  # fmt: skip
     app.state.rota_server = Server(rota, settings)
+    app.state.rota_routes = api_routes()
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app)
@@ -91,13 +92,7 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
         "token": {"type": "http", "scheme": "bearer", "description": "`rota token create`"},
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": f"with {CSRF_HEADER} on changes"},
     }
-    roles = {
-        (method.lower(), route.path): role_of(route)
-        for router in ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods or ()
-    }
+    roles = {(method.lower(), route.path): role_of(route) for route in api_routes() for method in route.methods or ()}
     refusal = {
         "description": "Why not, and what to do.",
         "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -122,6 +117,11 @@ _KEY: Final = {
     "description": "Sent again with the same key, the request is answered as it was the first time, for a day.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
+
+
+def api_routes() -> list[APIRoute]:
+    """Every route, in the order in which they are tried."""
+    return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 def role_of(route: APIRoute) -> str | None:

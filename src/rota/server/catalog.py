@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from rota.client import Rota
-from rota.core.job import DEFAULT_QUEUE, Options
+from rota.core.job import DEFAULT_QUEUE, Options, checked_task_name
 from rota.core.json_schema import mismatch
 from rota.core.values import is_array
 from rota.errors import InvalidArguments
@@ -134,7 +134,7 @@ def _stand_in_task(rota: Rota, name: str, queue: str, defaults: Mapping[str, Any
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("only a worker runs it")
 
-    return Task(rota, stand_in, name=name, queue=queue, run_in=None, defaults=defaults or {})
+    return Task(rota, stand_in, name=checked_task_name(name), queue=queue, run_in=None, defaults=defaults or {})
 
 
 def _as_given(options: Options) -> dict[str, Any]:

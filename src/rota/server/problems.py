@@ -10,7 +10,9 @@ from typing import Any, Final
 import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from rota.errors import (
     ConfigurationError,
@@ -177,7 +179,15 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = _HINTS.get(error.status_code, error.detail)
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return respond(Problem(error.status_code, code, message, headers=error.headers), request.url.path)
+    headers = {"Allow": ", ".join(_allowed(request))} if error.status_code == 405 else error.headers
+    return respond(Problem(error.status_code, code, message, headers=headers), request.url.path)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods of all routes of an address: the framework names those of the first alone."""
+    routes: list[APIRoute] = request.app.state.rota_routes
+    fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in fitting if route.path == fitting[0].path for method in route.methods or ()})
 
 
 async def _on_crash(request: Request, error: Exception) -> Response:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,6 +20,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_listening: Callable[[str], None]) -> None:
         super().__init__(config)
         self._on_listening = on_listening
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Stops on the first signal, at once on the second; and ends as a program that did what it was asked to do."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen."""

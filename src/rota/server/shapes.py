@@ -11,7 +11,7 @@ import msgspec
 from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, Progress
 from rota.core.picture import explain_flow
 from rota.core.states import JobState
-from rota.core.workflow import Flow, WorkflowInfo
+from rota.core.workflow import OPEN, Flow, WorkflowInfo, compensations
 from rota.schedules import ScheduleInfo
 from rota.server.access import Identity
 from rota.server.catalog import Catalog, KnownTask
@@ -296,10 +296,11 @@ def _step(flow: Flow, place: int, records: Mapping[str, JobRecord]) -> dict[str,
     items = flow.items.get(place, {})
     undo: dict[str, Any] | None = None
     if step.undo is not None:
-        known = flow.undos.get(place)
+        is_wanted = flow.is_compensating and place in compensations(flow)
+        known = flow.undos.get(place, OPEN)
         undo = {
             "jobId": f"{step.undo.queue}:{undo_id(flow.id, place)}",
-            "state": known.outcome if known is not None else "none",
+            "state": known.outcome if is_wanted else "none",
         }
     return {
         "index": place,

@@ -10,6 +10,7 @@ import msgspec
 from fastapi import Depends, Request, Response
 
 from rota.client import Rota
+from rota.core.job import checked_queue
 from rota.server.access import Gate, Identity
 from rota.server.audit import note_change
 from rota.server.catalog import Catalog
@@ -50,7 +51,8 @@ class Visit:
         return self.server.rota
 
     def check_queue(self, queue: str) -> None:
-        """Refuses a queue beyond the caller's limits, before anybody looks whether it exists."""
+        """Refuses what is no queue's name, and a queue beyond the caller's limits, before anybody looks for it."""
+        checked_queue(queue)
         if not self.identity.may_see(queue):
             allowed = ", ".join(self.identity.queues)
             raise Problem(403, "forbidden", f"this token is for queue {allowed} alone, not for {queue}")

@@ -29,7 +29,7 @@ class KeySpec:
 
 
 PERMANENT: Final = "none"
-_TTLS: Final = ("60 s", "10 min", "12 h", "24 h")
+_TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "31 days")
 WITH_JOB: Final = "with its job"
 
 #: name -> spec, for the keys of one queue.
@@ -75,6 +75,12 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
     "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "slots": KeySpec("slots", "hash", "all", PERMANENT, "task -> its number; the minute in which was last counted"),
+    "tally": KeySpec("tally", "string", "all", PERMANENT, "what has happened since ever, 64 numbers for each task"),
+    "minute_tally": KeySpec("minute_tally", "string", "all", PERMANENT, "the tally as the latest minute began"),
+    "hour_tally": KeySpec("hour_tally", "string", "all", PERMANENT, "the tally as the latest hour began"),
+    "minute": KeySpec("minute:{name}", "string", "all", "25 h", "what one minute added to the tally"),
+    "hour": KeySpec("hour:{name}", "string", "all", "31 days", "what one hour added to the tally"),
     "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
     "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
     "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
@@ -90,6 +96,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
 GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
+    "shards": KeySpec("shards", "hash", "enlist", PERMANENT, "queue that is spread over several -> how many"),
     "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),

@@ -95,7 +95,7 @@ class Claims(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """Report: the attempt succeeded."""
+    """Report: the attempt succeeded. `rule` is how long it is kept, and behind a space its task."""
 
     run: str
     claim: str
@@ -332,6 +332,13 @@ class Store:
             await self.gateway.command("HSET", key, *words)
         if without:
             await self.gateway.command("HDEL", key, *without)
+
+    async def enlist(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Lists queues, each with the number of shards asked for; and how many each has: 0 for none."""
+        words: list[Argument] = [word for pair in wanted.items() for word in pair]
+        keys = [self.keys.shared(key) for key in script("enlist").keys]
+        answer = await self.gateway.run("enlist", keys, words)
+        return dict(zip(wanted, map(int, answer), strict=True))
 
     async def register_queues(self, queues: Sequence[str]) -> None:
         """Adds to the names that `queue list` shows."""

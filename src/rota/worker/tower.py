@@ -61,6 +61,8 @@ class Tower:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.handlers: dict[str, dict[str, Any]] = {}
         self.finished = 0
+        #: Is told of every attempt that has ended, where somebody counts them.
+        self.watch: Callable[[Flight, Report], None] | None = None
 
     def learn(self, tasks: dict[str, dict[str, Any]], handlers: dict[str, dict[str, Any]]) -> None:
         """What the program declares, as its first runner says."""
@@ -315,6 +317,8 @@ class Tower:
     def _report(self, flight: Flight, report: Report) -> None:
         self._flights.land(flight)
         self.finished += 1
+        if self.watch is not None:
+            self.watch(flight, report)
         self._report_to_desk(flight.job.queue, report)
         self._something_landed.set()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Body, Path, Query, Response
+from starlette.exceptions import HTTPException
 
 from rota.core.job import JobRecord, JobRef
 from rota.core.states import JobState
@@ -57,7 +58,7 @@ async def _enqueue(visit: Visit, body: schemas.NewJob, status: int) -> Response:
 async def job_stats(visit: Viewer, queue: schemas.QueueName | None = None) -> Response:
     """How many jobs are in each state, in all queues or in one."""
     views = await visit.rota.checked_views()
-    names = [await visit.known_queue(queue)] if queue else visit.visible(await views.queues())
+    names = [await visit.known_queue(queue)] if queue is not None else visit.visible(await views.queues())
     total = dict.fromkeys(JobState, 0)
     for info in await views.queue_infos(names):
         for state in JobState:
@@ -229,6 +230,8 @@ async def redrive_job(visit: Operator, job_id: JobId) -> Response:
 
 def _ref(visit: Visit, job_id: str) -> JobRef:
     """The job that an address names, if the caller may see its queue."""
+    if job_id == "stats":  # that address is taken; a job called so is default:stats
+        raise HTTPException(405)
     ref = JobRef.parse(job_id)
     visit.check_queue(ref.queue)
     return ref

@@ -35,6 +35,7 @@
 -- @include place
 -- @include replay
 -- @include run_name
+-- @include tally
 -- @include text_of
 -- @include unfinished
 -- @include update
@@ -77,7 +78,7 @@ for at = 4, #ARGV, 6 do
     if is_new[id] then flush() end
     holder, is_busy = unfinished(id)
   end
-  local options = string.match(rest, "^[^\n]*")
+  local options, task = string.match(rest, "^([^\n]*)\n([^\n]*)")
   local parts = options ~= "" and split_options(options) or {}
   local refusal
   local earlier_run = token and token ~= "" and redis.call("GET", firsts .. ":" .. token)
@@ -108,6 +109,7 @@ for at = 4, #ARGV, 6 do
     local run = run_name(number)
     made[#made + 1] = run
     if token and token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", DAY_MS) end
+    count(task, "enqueued")
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -144,5 +146,6 @@ elseif alarm or #changed > 0 then
   local head = redis.call("ZRANGE", scheduled, 0, 0)[1]
   if head and (#changed > 0 or head >= alarm) then wake(1) end
 end
+write_tally(now)
 remember("enqueue", call, cmsgpack.pack(outcome))
 return outcome

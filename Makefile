@@ -9,10 +9,10 @@ STAMP := .venv/.setup-stamp
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -ra
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long demo bench dev
+.PHONY: help setup check test test-long demo bench bench-peers bench-growth dev
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv with the package and its tools; again only when pyproject.toml changed
 
@@ -34,6 +34,12 @@ demo: setup ## Example jobs of every kind on an embedded server, until Ctrl-C (O
 bench: setup ## What Rota alone costs and how fast it is, in under two minutes
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
+bench-peers: setup ## The same side by side with other queues, in about 20 minutes; goes on where it was ended
+	@$(BIN)/python -m benchmarks.compare $(ARGS)
+
+bench-growth: setup ## What a job costs as everything grows, as plots
+	@$(BIN)/python -m benchmarks.growth $(ARGS)
+
 dev: setup ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)
 
@@ -44,7 +50,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Rota and its tools into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,speed,otlp]' --group dev
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,server,speed,otlp]' --group dev
 	@$(install-servers)
 	@touch $@
 

@@ -21,7 +21,6 @@ RESULTS = Path(__file__).parent / "results" / "rota.json"
 
 PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
     **{name: (lambda size, measure=measure: measure(alone.ROTA, size)) for name, measure in measures.MEASURES.items()},
-    "backlog": alone.backlog,
     "runners": alone.runners,
     "guarantees": alone.guarantees,
     "where": alone.where,
@@ -37,7 +36,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--save", action="store_true", help=f"keep them in {RESULTS.relative_to(Path.cwd())}")
     options = parser.parse_args()
-    size = Size(jobs=options.jobs, fill_s=options.seconds * 0.6, drain_s=options.seconds)
+    size = Size(jobs=options.jobs, fill_s=options.seconds * 0.6, drain_s=options.seconds, backlog_s=12)
     began = time.monotonic()
     figures: dict[str, Any] = {}
     for name in options.measures.split(","):

@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
+from rota.core.codec import encode_arguments
+from rota.core.history import Counted, Series
 from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
-from rota.failures import check_failure_options
+from rota.failures import SUFFIX, check_failure_options
+from rota.history import Load, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
@@ -36,7 +39,7 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
-from rota.store.views import Page, QueueInfo, Views, WorkerInfo
+from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -299,9 +302,42 @@ class Rota:
         views = (await self._link()).views
         return await views.queue_infos(await views.queues())
 
+    async def locks(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """The locks that are held or wanted: whose each is, and who waits. About `limit` at a time."""
+        views = (await self._link()).views
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        queues = [checked_queue(queue)] if queue else await views.queues()
+        return await views.locks(queues, lock=lock, cursor=cursor, limit=limit)
+
     async def workers(self) -> list[WorkerInfo]:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
+
+    async def history(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """What has happened since a time, or for so many seconds back: counts, wait and run times, from step to step.
+
+        Of one queue or of all, of one task or of all. Minutes are known for a day, hours for 30 days; a step is a
+        minute where that goes, else an hour, unless given. Of tasks beyond the first hundred of a queue only the sum
+        is known, as task "__other__".
+        """
+        link = await self._link()
+        return await read_history(link.views, link.tallies, queue=queue, task=task, since=since, step=step)
+
+    async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """Queue -> task -> all that was ever counted, whoever has been restarted since."""
+        link = await self._link()
+        return await read_totals(link.views, link.tallies, queue)
+
+    async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
+        link = await self._link()
+        return await read_loads(link.views, link.tallies, queues)
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -317,6 +353,18 @@ class Rota:
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Arguments as they are stored. Those of a task that this program declares are checked; all for their size."""
+        if task.endswith(SUFFIX):
+            raise InvalidOption("arguments", "those of a failure handler are made by the job that failed")
+        if task in self.tasks:
+            encoded = self.tasks.get(task).signature.encode(args, kwargs)
+        else:
+            encoded = encode_arguments(args, kwargs)
+        if len(encoded) > self.max_payload:
+            raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
+        return encoded
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -448,9 +496,30 @@ class Rota:
         """`queues`, for code that is not async."""
         return self.wait_for(self.queues())
 
+    def locks_sync(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """`locks`, for code that is not async."""
+        return self.wait_for(self.locks(queue=queue, lock=lock, cursor=cursor, limit=limit))
+
     def workers_sync(self) -> list[WorkerInfo]:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
+
+    def history_sync(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """`history`, for code that is not async."""
+        return self.wait_for(self.history(queue=queue, task=task, since=since, step=step))
+
+    def totals_sync(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """`totals`, for code that is not async."""
+        return self.wait_for(self.totals(queue))
+
+    def loads_sync(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """`loads`, for code that is not async."""
+        return self.wait_for(self.loads(queues))
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""
@@ -462,7 +531,7 @@ class Rota:
         """What the caller gets for what has become of his job."""
         ref = JobRef(call.queue, made.id, made.run)
         outcome = made.outcome
-        if outcome == "made" or outcome == "updated" or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
+        if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
             return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
         return IdInUse(ref.full_id, made.run, outcome)
 

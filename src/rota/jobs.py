@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rota.core.codec import decode_result
+import msgspec
+
+from rota.core.codec import decode_result, encode_body
 from rota.core.explain import explain
-from rota.core.job import HistoryEntry, JobRecord, JobRef, checked_text, encode_run
+from rota.core.job import HistoryEntry, JobRecord, JobRef, Options, checked_priority, checked_text, encode_run
+from rota.core.retry import Seconds
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
 from rota.store.views import LogLine, Page, QueueInfo, Snapshot
+from rota.tasks import moment
 
 if TYPE_CHECKING:
     from rota.client import Rota
@@ -133,6 +138,42 @@ class Job(Generic[R]):
         await self._rota.tell_dependents(self.queue)
         return JobState.CANCELLED
 
+    async def update(
+        self, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None,
+        priority: str | int | None = None, delay: Seconds | None = None, run_at: datetime | None = None,
+    ) -> JobRecord:  # fmt: skip
+        """Changes a run that waits: its arguments, its priority, its time. Returns the record as it is then.
+
+        Of a dead letter only the arguments, for when it is redriven. What is not given stays as it is; arguments are
+        replaced as a whole. Raises WrongState when it is being processed or has ended, JobNotFound, InvalidJob.
+        """
+        has_arguments = args is not None or kwargs is not None
+        flags = ("d" if has_arguments else "") + ("o" if priority is not None else "")
+        due = moment(delay, run_at)
+        flags += "t" if delay is not None or run_at is not None else ""
+        store = await self._rota.checked_store()
+        while True:
+            snapshot = await self._snapshot()
+            record = snapshot.record
+            if record.state is JobState.FAILED and flags != "d":
+                raise WrongState(self.id, "failed", "update", "of a dead letter only the arguments can be changed")
+            options, arguments = record.options, record.arguments
+            if priority is not None:
+                options = msgspec.structs.replace(options, priority=checked_priority(priority))
+            if has_arguments:
+                arguments = self._rota.encode_arguments(record.task, tuple(args or ()), dict(kwargs or {}))
+            outcome = await store.update(
+                record.ref, seen=snapshot.digest, flags=flags, priority=options.priority, due=due,
+                expiry=_expiry_of(record), body=encode_body(options, record.task, arguments),
+            )  # fmt: skip
+            if outcome == "missing":
+                raise JobNotFound(str(record.ref))
+            if outcome == "updated":
+                return await self.refresh()
+            if outcome != "changed":  # else somebody else changed it meanwhile: what that one did stays
+                state = outcome.removeprefix("ended ")
+                raise WrongState(self.id, state, "update", "only a job that waits can be changed")
+
     async def delete(self) -> None:
         """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
         if await (await self._rota.checked_store()).delete(self._ref) == "missing":
@@ -190,6 +231,13 @@ class Job(Generic[R]):
     def cancel_sync(self, reason: str = "", *, only_waiting: bool = False) -> JobState:
         """`cancel`, for code that is not async."""
         return self._rota.wait_for(self.cancel(reason, only_waiting=only_waiting))
+
+    def update_sync(
+        self, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None,
+        priority: str | int | None = None, delay: Seconds | None = None, run_at: datetime | None = None,
+    ) -> JobRecord:  # fmt: skip
+        """`update`, for code that is not async."""
+        return self._rota.wait_for(self.update(args=args, kwargs=kwargs, priority=priority, delay=delay, run_at=run_at))
 
     def delete_sync(self) -> None:
         """`delete`, for code that is not async."""
@@ -387,6 +435,14 @@ def full_history(snapshot: Snapshot) -> list[HistoryEntry]:
     ):
         entries.append(HistoryEntry(at=record.ended_at, verb="expire", state="cancelled", note=record.reason))
     return sorted(entries, key=lambda entry: entry.at)
+
+
+def _expiry_of(record: JobRecord) -> str:
+    """By when it must have started, as the scripts take it."""
+    options: Options = record.options
+    if options.expires_at is not None:
+        return str(options.expires_at)
+    return "" if options.expires_ms is None else str(record.enqueued_at + options.expires_ms)
 
 
 def _claimed(at: int, worker: str, attempt: int) -> HistoryEntry:

@@ -20,6 +20,7 @@ from rota.errors import (
 )
 from rota.store.flows import Flows
 from rota.store.store import Store
+from rota.store.tallies import Tallies
 from rota.store.ties import FLOWS, Ties
 from rota.store.views import Views
 
@@ -41,6 +42,7 @@ class Link:
         self.ties = Ties(store)
         self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
+        self.tallies = Tallies(store.gateway, store.keys)
         #: What a receipt is worth where nothing else is asked for.
         self.durability: Durability = durability
         self._replicas = replicas

@@ -200,6 +200,11 @@ class Signature:
         except (msgspec.ValidationError, RecursionError):
             self.decode(encoded)
 
+    @property
+    def positional(self) -> list[str]:
+        """Names of the parameters that can be given by position, in their order."""
+        return list(self._positional)
+
     def takes(self, name: str) -> bool:
         """True when an argument can be given by that name."""
         return name in self._names or self._var_named is not None

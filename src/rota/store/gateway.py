@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from rota.errors import StoreUnavailable
@@ -76,9 +76,14 @@ class Gateway:
 
     # --- calls -------------------------------------------------------------------------------------------------
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
-        """Runs one script; sends it again if the answer did not come."""
-        return await self._persist(self._evaluate, Call(name, keys, arguments))
+    async def run(
+        self, name: str, keys: Sequence[str], arguments: Sequence[Argument], *, is_aside: bool = False
+    ) -> Any:
+        """Runs one script; sends it again if the answer did not come.
+
+        With `is_aside` on a connection of its own, for when the one that all share may be broken and not know it yet.
+        """
+        return await self._persist(self._evaluate, Call(name, keys, arguments), self._ask_aside if is_aside else None)
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran.
@@ -144,7 +149,7 @@ class Gateway:
 
     # --- pushes ------------------------------------------------------------------------------------------------
 
-    async def listen(self, channel: str) -> AsyncIterator[str]:
+    async def listen(self, channel: str) -> AsyncGenerator[str]:
         """What is said on a channel, for as long as the caller listens, whatever happens to the connection.
 
         The empty text comes first, and again after every gap: something may have been missed, look for yourself.
@@ -213,16 +218,21 @@ class Gateway:
             for words, reply in zip(commands, replies, strict=True)
         ]
 
-    async def _evaluate(self, call: Call) -> Any:
+    async def _evaluate(self, call: Call, ask: Callable[[str, bytes], Awaitable[Any]] | None = None) -> Any:
         name, keys, arguments = call
+        ask = ask or self._servers.ask
         loaded = script(name, self._clock, is_cluster=self._is_cluster)
         command = pack(("EVALSHA", loaded.digest, len(keys), *keys, *arguments))
-        reply = await self._servers.ask(keys[0], command)
+        reply = await ask(keys[0], command)
         if _code(reply) == "NOSCRIPT":
             # After a restart, a failover or a flush: sending the source runs it, and leaves it cached.
             command = pack(("EVAL", loaded.source, len(keys), *keys, *arguments))
-            reply = await self._servers.ask(keys[0], command)
+            reply = await ask(keys[0], command)
         return _checked(reply)
+
+    async def _ask_aside(self, key: str, command: bytes) -> Any:
+        async with (await self._servers.find(key)).aside(0) as connection:
+            return (await connection.ask(command))[0]
 
     async def _evaluate_all(self, calls: Sequence[Call]) -> list[Any]:
         commands: list[tuple[str, bytes]] = []

@@ -101,7 +101,7 @@ class Executor:
             # Whatever a handler raises, SystemExit and KeyboardInterrupt included, is how its attempt ended: the
             # runner itself goes on for the other jobs.
             return self._failed(body, order, error)
-        return Completed(order.flight, _rule(body.options.keep), result)
+        return Completed(order.flight, f"{_rule(body.options.keep)} {body.task}", result)
 
     async def close(self) -> None:
         """Cleans up what providers made for the process."""

@@ -4,12 +4,14 @@
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
 -- keys: meta, runs, pending, processing, failed, locked, followers, errors, progress
 -- @include alert
+-- @include count_run
 -- @include depart
 -- @include emit
 -- @include finish
 -- @include note
 -- @include policy
 -- @include record
+-- @include tally
 -- @include text_of
 -- @include wait_again
 
@@ -23,18 +25,24 @@ local function stall(lost, now, owner, charge_of)
       local r = read_record(line)
       local options = policy(run)
       if owner == "gone" then r.claim = "-" end
-      local charged = charge_of(run, r)
+      local charged, task = charge_of(run, r), nil
       local entry = {
         at = now, verb = charged and "reap" or "return", worker = r.worker, attempt = tonumber(r.attempt),
         since = tonumber(r.claimed_at),
       }
-      if charged then r.stalls, stalled = r.stalls + 1, stalled + 1 else r.handbacks = r.handbacks + 1 end
+      if charged then
+        r.stalls, stalled = r.stalls + 1, stalled + 1
+        task = count_run(run, "stalled")
+      else
+        r.handbacks = r.handbacks + 1
+      end
       if charged and (options.at_most_once or r.stalls > options.max_stalls) then
         r.state, r.ended_at = "failed", text_of(now)
         r.reason = options.at_most_once and "its worker vanished, and it may run only once" or "its workers vanished too often"
         failed_by_rule[options.failed_rule] = failed_by_rule[options.failed_rule] or {}
         table.insert(failed_by_rule[options.failed_rule], run)
         dead[#dead + 1] = run
+        count(task, "dead")
         redis.call("HSET", errors, run, cjson.encode({
           kind = "stall", type = "StallError",
           message = "attempt " .. r.attempt .. " ended without a word: worker " .. r.worker .. " vanished (" .. r.reason .. ")",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, T
 from rota.context import Context
 from rota.core.codec import encode_arguments
 from rota.core.history import Counted, Series
-from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
+from rota.core.job import DEFAULT_QUEUE, MAX_SHARDS, JobRef, checked_new_queue, checked_queue
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
@@ -39,7 +39,7 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
-from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo
+from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -102,6 +102,8 @@ class Rota:
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
         self._failure_defaults: dict[str, dict[str, Any]] = {}
+        #: Queue -> how many shards the program declares for it.
+        self.shards: dict[str, int] = {}
         self._portal = Portal(self.close)
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = weakref.WeakKeyDictionary()
 
@@ -183,12 +185,19 @@ class Rota:
         *,
         defaults: Mapping[str, Any] | None = None,
         failure_defaults: Mapping[str, Any] | None = None,
+        shards: int | None = None,
     ) -> Queue:
         """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue.
 
         `failure_defaults` are options for the failure handlers of its jobs, below those given to `on_failure`.
+        `shards` spreads the queue over the nodes of a cluster: it has that many from its first use on.
         """
         checked_queue(name)
+        if shards is not None:
+            checked_new_queue(name)
+            if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+                raise InvalidOption("shards", f"must be 1 to {MAX_SHARDS}, not {shards!r}")
+            self.shards[name] = shards
         if name.endswith("-fail") and (defaults is not None or failure_defaults is not None):
             base = name.removesuffix("-fail")
             raise InvalidOption("queue", f"options for {name!r} are given as rota.queue({base!r}, failure_defaults=…)")
@@ -245,24 +254,26 @@ class Rota:
         link = self._link_of_loop()
         if not link.is_ready_for(call.queue, durability):
             await link.make_ready([call.queue], {durability})
-        made = await _store(link, call.queue, [call])
+        queue = link.choose(call.queue, call.job.id, call.options.lock)
+        made = await _store(link, queue, [call])
         if durability == "replicated":
-            await link.make_durable([call.queue])
-        return self._handle(call, made[0])
+            await link.make_durable([queue])
+        return self._handle(call, queue, made[0])
 
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
-        by_queue: dict[str, list[int]] = {}
-        for place, call in enumerate(wanted):
+        for call in wanted:
             _check_is_whole(call)
-            by_queue.setdefault(call.queue, []).append(place)
         link = self._link_of_loop()
         durability: set[Durability] = {call.durability or self._durability for call in wanted}
-        await link.make_ready(by_queue, durability)
+        await link.make_ready({call.queue: None for call in wanted}, durability)
+        by_queue: dict[str, list[int]] = {}
+        for place, call in enumerate(wanted):
+            by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
         stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
-        for places, made in zip(by_queue.values(), await asyncio.gather(*stored), strict=True):
+        for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
             for place, one in zip(places, made, strict=True):
-                found[place] = self._handle(wanted[place], one)
+                found[place] = self._handle(wanted[place], queue, one)
         if "replicated" in durability:
             await link.make_durable(by_queue)
         return found
@@ -294,23 +305,23 @@ class Rota:
         """
         filters = Filters(task=task, tag=tag, error=error, text=text)
         return await list_jobs(
-            self.checked_views, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
+            self.checked_link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
         )
 
     async def queues(self) -> list[QueueInfo]:
-        """How every queue stands."""
+        """How every queue stands; one that has shards as a whole."""
         views = (await self._link()).views
-        return await views.queue_infos(await views.queues())
+        return merge_shards(await views.queue_infos(await views.queues()))
 
     async def locks(
         self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
     ) -> LockPage:
         """The locks that are held or wanted: whose each is, and who waits. About `limit` at a time."""
-        views = (await self._link()).views
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
             raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
-        queues = [checked_queue(queue)] if queue else await views.queues()
-        return await views.locks(queues, lock=lock, cursor=cursor, limit=limit)
+        link = await self._link()
+        queues = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+        return await link.views.locks(queues, lock=lock, cursor=cursor, limit=limit)
 
     async def workers(self) -> list[WorkerInfo]:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
@@ -349,7 +360,9 @@ class Rota:
         link = await self._link()
 
         async def names() -> Sequence[str]:
-            return chosen or await link.views.queues()
+            if chosen is None:
+                return await link.views.queues()
+            return [name for queue in chosen for name in await link.names_of(queue)]
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
@@ -527,9 +540,9 @@ class Rota:
 
     # --- within ------------------------------------------------------------------------------------------------
 
-    def _handle(self, call: Call[R], made: Made) -> Job[R] | IdInUse:
+    def _handle(self, call: Call[R], queue: str, made: Made) -> Job[R] | IdInUse:
         """What the caller gets for what has become of his job."""
-        ref = JobRef(call.queue, made.id, made.run)
+        ref = JobRef(queue, made.id, made.run)
         outcome = made.outcome
         if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
             return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
@@ -555,7 +568,7 @@ class Rota:
         gateway = Gateway(
             address, embedded=embedded, patience=self._patience if patience is None else patience, clock=self._clock
         )
-        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas)
+        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas, self.shards)
 
 
 _embedded_servers: dict[Path, EmbeddedServer] = {}
@@ -579,7 +592,11 @@ def _check_is_whole(call: Call[Any]) -> None:
 
 async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:
     """Stores the jobs of one queue: those that come after others take a longer way."""
-    tied = {place: Tied(call.job, call.parents) for place, call in enumerate(calls) if call.parents}
+    tied = {
+        place: Tied(call.job, [await link.locate_parent(parent) for parent in call.parents])
+        for place, call in enumerate(calls)
+        if call.parents
+    }
     if not tied:
         return await link.store.enqueue(queue, [call.job for call in calls])
     made = dict(zip(tied, await link.ties.enqueue(queue, list(tied.values())), strict=True))

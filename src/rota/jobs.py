@@ -15,7 +15,8 @@ from rota.core.job import HistoryEntry, JobRecord, JobRef, Options, checked_prio
 from rota.core.retry import Seconds
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
-from rota.store.views import LogLine, Page, QueueInfo, Snapshot
+from rota.store.store import Store
+from rota.store.views import LogLine, Page, QueueInfo, Snapshot, merge_shards
 from rota.tasks import moment
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Job(Generic[R]):
         WrongState when it has ended, JobNotFound when there is none.
         """
         checked_text(reason, "reason")
-        store = await self._rota.checked_store()
+        store = await self._located()
         outcome = await store.cancel(self._ref, reach="waiting" if only_waiting else "any", reason=reason)
         if outcome == "missing":
             raise JobNotFound(str(self._ref))
@@ -176,7 +177,7 @@ class Job(Generic[R]):
 
     async def delete(self) -> None:
         """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
-        if await (await self._rota.checked_store()).delete(self._ref) == "missing":
+        if await (await self._located()).delete(self._ref) == "missing":
             raise JobNotFound(str(self._ref))
         await self._rota.tell_dependents(self.queue)
 
@@ -247,7 +248,14 @@ class Job(Generic[R]):
         """`redrive`, for code that is not async."""
         self._rota.wait_for(self.redrive())
 
+    async def _located(self) -> Store:
+        """The store, once it is known which shard of its queue the job is in."""
+        link = await self._rota.checked_link()
+        self._ref = await link.locate(self._ref)
+        return link.store
+
     async def _ended(self) -> JobRecord:
+        await self._located()
         while True:
             self._ref = await self._rota.wait_ended(self._ref)
             record = await self.refresh()
@@ -255,7 +263,8 @@ class Job(Generic[R]):
                 return record
 
     async def _snapshot(self) -> Snapshot:
-        snapshot = (await (await self._rota.checked_views()).read(self.queue, [self._ref]))[0]
+        await self._located()
+        snapshot = (await self._rota.views.read(self.queue, [self._ref]))[0]
         if snapshot is None:
             raise JobNotFound(str(self._ref))
         self._ref = snapshot.record.ref
@@ -274,15 +283,17 @@ class Queue:
 
     async def pause(self) -> None:
         """Stops claims of this queue for everyone, and nothing else: running handlers go on."""
-        await (await self._rota.checked_store()).pause(self.name, wanted="paused")
+        await self._pause("paused")
 
     async def resume(self) -> None:
         """Lets claims go on, at once."""
-        await (await self._rota.checked_store()).pause(self.name, wanted="open")
+        await self._pause("open")
 
     async def info(self) -> QueueInfo:
         """How the queue stands: counts by state, totals, pause, the oldest waiting job."""
-        return (await (await self._rota.checked_views()).queue_infos([self.name]))[0]
+        link = await self._rota.checked_link()
+        infos = await link.views.queue_infos(await link.names_of(self.name))
+        return infos[0] if infos[0].name == self.name else merge_shards(infos)[0]
 
     async def counts(self) -> dict[str, int]:
         """How many jobs are in each state."""
@@ -290,13 +301,19 @@ class Queue:
 
     async def purge(self) -> int:
         """Deletes the jobs that wait, in slices, and says how many. What is enqueued meanwhile stays out of it."""
-        newest = encode_run((await self.info()).totals["run"])
+        link = await self._rota.checked_link()
         purged = 0
-        store = await self._rota.checked_store()
-        while gone := await store.purge(self.name, newest=newest):
-            purged += gone
-        await self._rota.tell_dependents(self.name)
+        for info in await link.views.queue_infos(await link.names_of(self.name)):
+            newest = encode_run(info.totals["run"])
+            while gone := await link.store.purge(info.name, newest=newest):
+                purged += gone
+            await self._rota.tell_dependents(info.name)
         return purged
+
+    async def _pause(self, wanted: str) -> None:
+        link = await self._rota.checked_link()
+        for name in await link.names_of(self.name):
+            await link.store.pause(name, wanted=wanted)
 
     def pause_sync(self) -> None:
         """`pause`, for code that is not async."""

@@ -108,6 +108,13 @@ class Call(Generic[R]):
         self.job = self.job._replace(id=self.job.id or token, flags=f"{flags}!{checked_id(token)}")
         return self
 
+    def moved(self, queue: str, parents: tuple[Parent, ...]) -> Call[R]:
+        """The same call, in one shard of its queue, and with what it comes after found in its own."""
+        return Call(
+            self.task, self.job, queue, options=self.options, on_same_id=self.on_same_id, parents=parents,
+            results=self.results, durability=self.durability,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return f"<Call of {self.task.name} for queue {self.queue}>"
 

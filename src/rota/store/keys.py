@@ -96,6 +96,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
 GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
+    "shards": KeySpec("shards", "hash", "enlist", PERMANENT, "queue that is spread over several -> how many"),
     "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),

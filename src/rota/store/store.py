@@ -333,6 +333,13 @@ class Store:
         if without:
             await self.gateway.command("HDEL", key, *without)
 
+    async def enlist(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Lists queues, each with the number of shards asked for; and how many each has: 0 for none."""
+        words: list[Argument] = [word for pair in wanted.items() for word in pair]
+        keys = [self.keys.shared(key) for key in script("enlist").keys]
+        answer = await self.gateway.run("enlist", keys, words)
+        return dict(zip(wanted, map(int, answer), strict=True))
+
     async def register_queues(self, queues: Sequence[str]) -> None:
         """Adds to the names that `queue list` shows."""
         await self.gateway.command("SADD", self.keys.shared("queues"), *queues)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from rota.core.codec import decode_history, decode_record
-from rota.core.job import HistoryEntry, JobRecord, JobRef, is_run
+from rota.core.job import HistoryEntry, JobRecord, JobRef, base_of, is_run
 from rota.core.states import JobState
 from rota.errors import InvalidOption
 from rota.store.gateway import Argument, Gateway
@@ -107,6 +107,25 @@ class LockPage(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
+def merge_shards(infos: Sequence[QueueInfo]) -> list[QueueInfo]:
+    """Shards put together: paused if all of them are."""
+    by_base: dict[str, list[QueueInfo]] = {}
+    for info in infos:
+        by_base.setdefault(base_of(info.name), []).append(info)
+    return [parts[0] if parts[0].name == base else _merge(base, parts) for base, parts in sorted(by_base.items())]
+
+
+def _merge(base: str, parts: Sequence[QueueInfo]) -> QueueInfo:
+    ages = [part.oldest_pending_ms for part in parts if part.oldest_pending_ms is not None]
+    return QueueInfo(
+        name=base,
+        is_paused=all(part.is_paused for part in parts),
+        counts={state: sum(part.counts[state] for part in parts) for state in parts[0].counts},
+        totals={name: sum(part.totals[name] for part in parts) for name in parts[0].totals},
+        oldest_pending_ms=max(ages, default=None),
+    )
+
+
 class WorkerInfo(msgspec.Struct, frozen=True):
     """What a worker said of itself, and whether it is still heard of."""
 
@@ -181,6 +200,11 @@ class Views:
     async def queues(self) -> list[str]:
         """Names of the queues ever used, in order."""
         return sorted(name.decode() for name in await self._gateway.command("SMEMBERS", self._keys.shared("queues")))
+
+    async def shards_of(self, queue: str) -> int:
+        """How many shards a queue has; 0 for none."""
+        count = await self._gateway.command("HGET", self._keys.shared("shards"), queue.removesuffix("-fail"))
+        return int(count or 0)
 
     async def queue_infos(self, queues: Sequence[str]) -> list[QueueInfo]:
         """How queues stand, in one round trip."""

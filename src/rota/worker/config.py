@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from rota.core.job import checked_queue
@@ -67,6 +69,18 @@ class WorkerConfig:
             if failures_of(queue) not in self.queues:
                 served.append(failures_of(queue))
         return tuple(served)
+
+    def spread(self, shards: Mapping[str, Sequence[str]]) -> WorkerConfig:
+        """The same with the shards of each queue in its place, which share its weight."""
+        if all(list(names) == [queue] for queue, names in shards.items()):
+            return self
+        whole = math.lcm(*(len(names) for names in shards.values()))
+        weights = self.weights or (1,) * len(self.queues)
+        found: dict[str, int] = {}
+        for queue, weight in zip(self.queues, weights, strict=True):
+            for name in shards[queue]:
+                found.setdefault(name, weight * whole // len(shards[queue]))
+        return replace(self, queues=tuple(found), weights=tuple(found.values()) if self.weights else ())
 
     @property
     def first_concurrency(self) -> int:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rota.core.concurrency import ahead
+from rota.core.job import base_of
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.keys import failures_of
 from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
@@ -44,6 +45,8 @@ class Line:
 
     queue: str
     weight: int
+    #: The shards of one queue are of one rank, and so are those of its failures.
+    rank: int = 0
     #: There may be work: unknown, or known from the last look.
     is_hopeful: bool = True
     #: A wake-up came and has not been used: with no slot free it must be passed on.
@@ -88,6 +91,7 @@ class Desk:
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
         self.lines = _lines(config)
+        self._has_shards = any("~" in line.queue for line in self.lines)
         self._reports: dict[str, list[Report]] = {}
         self._something = asyncio.Event()
         self._is_claiming = True
@@ -336,9 +340,11 @@ class Desk:
         return max(1, room * line.weight // sum(hopeful))
 
     def _ordered(self) -> list[Line]:
-        """Strictly as given; or, by weight, in an order drawn so that each comes first in proportion."""
+        """Strictly as given, but for the shards of one queue, of which none comes first; or, by weight, in an order
+        drawn so that each comes first in proportion.
+        """
         if not self._weighted:
-            return self.lines
+            return sorted(self.lines, key=lambda line: (line.rank, random.random())) if self._has_shards else self.lines
         return sorted(self.lines, key=lambda line: random.random() ** (1 / line.weight), reverse=True)
 
     def _tell_idle(self) -> None:
@@ -363,6 +369,9 @@ def _lines(config: WorkerConfig) -> list[Line]:
         if failures_of(queue) not in config.queues:
             line.failures = Line(failures_of(queue), line.weight, is_hopeful=False, look_at=math.inf, is_quiet=True)
             lines.append(line.failures)
+    ranks: dict[str, int] = {}
+    for line in lines:
+        line.rank = ranks.setdefault(base_of(line.queue), len(ranks))
     return lines
 
 

@@ -295,7 +295,10 @@ def _facts(rota: Rota) -> dict[str, Any]:
         if (handler := task.failure_handler) is not None
     }
     schedules = [declared.schedule() for declared in rota.schedules.declared]
-    return {"tasks": tasks, "handlers": handlers, "schedules": schedules, "connection": rota.connection()}
+    return {
+        "tasks": tasks, "handlers": handlers, "schedules": schedules, "shards": rota.shards,
+        "connection": rota.connection(),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from rota.client import Rota
+from rota.core.job import base_of
 from rota.core.schedule import Schedule
 from rota.doctor import STANDING, examine
 from rota.errors import ConfigurationError, StoreError, StoreUnsupported
@@ -121,6 +122,7 @@ class Worker:
             self.tower.learn(facts["tasks"], facts["handlers"])
             self.schedules = msgspec.convert(facts["schedules"], list[Schedule])
             rota = Rota(**facts["connection"])
+            rota.shards |= facts["shards"]
             store = rota.connect(self.id, patience=PATIENCE_S)
             try:
                 await self._serve(rota, store)
@@ -145,7 +147,15 @@ class Worker:
         if self._signals > 1:
             self._asked_to_hurry.set()
 
+    async def _spread(self, rota: Rota) -> None:
+        """Finds the shards of its queues, and those in which its schedules live."""
+        link = await rota.checked_link()
+        await link.register({queue for queue in self.config.queues if "~" not in queue and not queue.endswith("-fail")})
+        self.config = self.config.spread({queue: await link.names_of(queue) for queue in self.config.queues})
+        self.schedules = [await link.settle(schedule) for schedule in self.schedules]
+
     async def _serve(self, rota: Rota, store: Store) -> None:
+        await self._spread(rota)
         self._sayings = Sayings(store)
         self.desk = Desk(
             store,
@@ -214,7 +224,8 @@ class Worker:
         declared = self.tower.handlers.values()
         without = sorted(self.tower.tasks.keys() - {handler["task"] for handler in declared})
         for queue in dict.fromkeys(queue.removesuffix("-fail") for queue in self.config.queues):
-            lines = {handler["task"]: handler["options"].get(queue, handler["options"][""]) for handler in declared}
+            base = base_of(queue)
+            lines = {handler["task"]: handler["options"].get(base, handler["options"][""]) for handler in declared}
             await store.announce_handlers(queue, lines, without=without)
 
     async def _put_schedules(self, store: Store) -> None:

@@ -545,7 +545,8 @@ class Rota:
         ref = JobRef(queue, made.id, made.run)
         outcome = made.outcome
         if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
-            return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
+            returns = call.task.signature.returns
+            return Job(self, ref, returns=returns, is_new=outcome == "made", enqueued_at=made.at or None)
         return IdInUse(ref.full_id, made.run, outcome)
 
     async def _link(self) -> Link:

@@ -66,6 +66,8 @@ class Made(NamedTuple):
     id: str
     run: str
     outcome: str = "made"
+    #: When it was made, ms; 0 where that is not known.
+    at: int = 0
 
     @property
     def is_new(self) -> bool:
@@ -510,7 +512,8 @@ class _Door:
 
 
 def _answer(load: _Load, answer: list[bytes]) -> None:
-    number = int(answer[0])
+    before, _, now = answer[0].partition(b" ")
+    number, at = int(before), int(now or 0)
     others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
     place = 0
     for asked, jobs in load.parts:
@@ -521,5 +524,5 @@ def _answer(load: _Load, answer: list[bytes]) -> None:
             else:
                 number += 1
                 run = encode_run(number)
-                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run))
+                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run, "made", at))
             place += 1

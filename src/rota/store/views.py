@@ -280,21 +280,6 @@ class Views:
                     break
         return LockPage(found, None)
 
-    async def falling_due(self, queues: Sequence[str], horizons_ms: Sequence[int]) -> dict[str, list[int]]:
-        """For each queue how many scheduled jobs fall due within each of these times."""
-        now = await self.now()
-        commands = [
-            ["ZCOUNT", self._keys.queue(queue, "scheduled"), "-inf", f"({(now + horizon + 1) * 256}"]
-            for queue in queues
-            for horizon in horizons_ms
-        ]
-        answers = await self._gateway.commands(commands)
-        width = len(horizons_ms)
-        return {
-            queue: [int(count) for count in answers[place * width : (place + 1) * width]]
-            for place, queue in enumerate(queues)
-        }
-
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""
         answer = _texts(await self._gateway.command("HGETALL", self._keys.shared("tasks")))

@@ -56,4 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    machine.exit_on_terminate()
     main()

@@ -19,6 +19,8 @@ from benchmarks.peer import Peer, Stage, staged
 
 Figures = dict[str, float]
 SLOTS = 100
+#: For the first job of a worker that has just been started.
+PATIENCE_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +165,8 @@ def fill(stage: Stage, task: str, size: Size) -> Figures:
 
 def drained(stage: Stage, pids: Sequence[int], size: Size, jobs: int, name: str) -> Figures:
     """The rate at which a worker ends jobs, and what each costs. The first third of the jobs warms everybody up."""
-    if not stage.wait_counted(1, 20):
-        raise RuntimeError(f"the worker of {stage.peer.name} has ended no job for 20 s:\n{stage.said()}")
+    if not stage.wait_counted(1, PATIENCE_S):
+        raise RuntimeError(f"the worker of {stage.peer.name} has ended no job for {PATIENCE_S} s:\n{stage.said()}")
     stage.wait_counted(jobs // 3, size.drain_s / 2)
     start = moment(stage, pids)
     stage.wait_counted(jobs, size.drain_s)
@@ -212,9 +214,9 @@ def _first(stage: Stage) -> Figures:
     """Cold for both: a worker starts, and the 5,000 jobs after its first 1,000 are timed."""
     began = stage.counted()
     with stage.worker("drain") as pids:
-        stage.wait_counted(began + 1_000, 20)
+        stage.wait_counted(began + 1_000, PATIENCE_S)
         start = moment(stage, pids)
-        stage.wait_counted(start.count + 5_000, 20, every=0.002)
+        stage.wait_counted(start.count + 5_000, PATIENCE_S, every=0.002)
         return between(start, moment(stage, pids))
 
 

@@ -26,10 +26,12 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
     for layer in (
         "cli __main__",
         "server autoscaler",
-        "worker testing",
+        "worker testing prometheus",
         "doctor loading",
+        "otel",
         "rota",
-        "client link listing tasks failures jobs events middleware schedules workflows signature context portal",
+        "client link listing history tasks failures jobs events middleware schedules drafts workflows signature "
+        "context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -44,8 +46,8 @@ SIBLINGS: Final = {
     # The public API is one part in several files: a handle knows its client, and the client makes handles.
     *itertools.permutations(
         (
-            *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("workflows", "signature", "context", "portal"),
+            *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
+            *("drafts", "workflows", "signature", "context", "portal"),
         ),
         2,
     ),
@@ -64,16 +66,16 @@ IMPURE: Final = {
     "importlib", "io", "logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "queue", "random",
     "sched", "secrets", "select", "selectors", "shutil", "signal", "socket", "socketserver", "sqlite3", "ssl",
     "subprocess", "syslog", "tempfile", "threading", "time", "urllib.request", "uuid", "warnings",
-    "anyio", "click", "rich", "uvloop", "watchfiles", *REDIS,
+    "anyio", "click", "opentelemetry", "rich", "uvloop", "watchfiles", *REDIS,
 }
 # fmt: on
 #: The clock and the console also hide behind names that need no import, or an innocent one.
 IMPURE_CALLS: Final = {"now", "utcnow", "today", "open", "print", "input"}
 
 #: What a program that only enqueues should not have to load, nor even have installed.
-NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.autoscaler", "rota.testing"} | {
+NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.autoscaler", "rota.testing", "rota.otel"} | {
     *REDIS,
-    *("click", "rich", "uvloop", "watchfiles"),
+    *("click", "rich", "uvloop", "watchfiles", "opentelemetry", "fastapi", "pydantic", "starlette", "uvicorn"),
 }
 
 

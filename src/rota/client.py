@@ -15,18 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
-from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue
+from rota.core.codec import encode_arguments
+from rota.core.history import Counted, Series
+from rota.core.job import DEFAULT_QUEUE, MAX_SHARDS, JobRef, checked_new_queue, checked_queue
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
-from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
+from rota.drafts import Draft
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
-from rota.failures import check_failure_options
+from rota.failures import SUFFIX, check_failure_options
+from rota.history import Load, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
-from rota.middleware import Middleware, wrap_enqueue
+from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -35,9 +39,9 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
-from rota.store.views import Page, QueueInfo, Views, WorkerInfo
+from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
-from rota.workflows import Draft, Workflows
+from rota.workflows import Workflows
 
 if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
@@ -86,7 +90,7 @@ class Rota:
         self.keys = Keys(namespace)
         self.namespace = namespace
         self.lifespan = lifespan
-        self.middleware = list(middleware)
+        self.middleware = [*AMBIENT, *middleware]
         self.max_payload = max_payload
         self.tasks = Registry()
         self.dead = DeadLetters(self)
@@ -98,6 +102,8 @@ class Rota:
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
         self._failure_defaults: dict[str, dict[str, Any]] = {}
+        #: Queue -> how many shards the program declares for it.
+        self.shards: dict[str, int] = {}
         self._portal = Portal(self.close)
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = weakref.WeakKeyDictionary()
 
@@ -179,12 +185,19 @@ class Rota:
         *,
         defaults: Mapping[str, Any] | None = None,
         failure_defaults: Mapping[str, Any] | None = None,
+        shards: int | None = None,
     ) -> Queue:
         """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue.
 
         `failure_defaults` are options for the failure handlers of its jobs, below those given to `on_failure`.
+        `shards` spreads the queue over the nodes of a cluster: it has that many from its first use on.
         """
         checked_queue(name)
+        if shards is not None:
+            checked_new_queue(name)
+            if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+                raise InvalidOption("shards", f"must be 1 to {MAX_SHARDS}, not {shards!r}")
+            self.shards[name] = shards
         if name.endswith("-fail") and (defaults is not None or failure_defaults is not None):
             base = name.removesuffix("-fail")
             raise InvalidOption("queue", f"options for {name!r} are given as rota.queue({base!r}, failure_defaults=…)")
@@ -215,8 +228,11 @@ class Rota:
 
     async def enqueue(self, call: Call[R]) -> Job[R]:
         """Stores one call as a job; returns once it is stored, as durably as asked for."""
-        job = (await self.enqueue_many([call]))[0]
-        if isinstance(job, Exception):
+        if self.middleware:
+            job = (await self.enqueue_many([call]))[0]
+        else:
+            job = await self._store_call(call)
+        if isinstance(job, IdInUse):
             raise job
         return job
 
@@ -229,29 +245,37 @@ class Rota:
         wanted = list(calls)
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
+        return await wrap_store(self.middleware, self._store_calls)(wanted)
+
+    async def _store_call(self, call: Call[R]) -> Job[R] | IdInUse:
+        """`_store_calls` for one, without what only many need."""
+        _check_is_whole(call)
+        durability = call.durability or self._durability
+        link = self._link_of_loop()
+        if not link.is_ready_for(call.queue, durability):
+            await link.make_ready([call.queue], {durability})
+        queue = link.choose(call.queue, call.job.id, call.options.lock)
+        made = await _store(link, queue, [call])
+        if durability == "replicated":
+            await link.make_durable([queue])
+        return self._handle(call, queue, made[0])
+
+    async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
         for call in wanted:
-            if call.results:
-                raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
-        link = await self._link()
+            _check_is_whole(call)
+        link = self._link_of_loop()
+        durability: set[Durability] = {call.durability or self._durability for call in wanted}
+        await link.make_ready({call.queue: None for call in wanted}, durability)
         by_queue: dict[str, list[int]] = {}
         for place, call in enumerate(wanted):
-            by_queue.setdefault(call.queue, []).append(place)
-        durability: set[Durability] = {call.durability or self._durability for call in wanted}
-        await link.check_durability(durability)
-        await link.register(by_queue)
+            by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
         stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
         for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
             for place, one in zip(places, made, strict=True):
-                call = wanted[place]
-                ref = JobRef(queue, one.id, one.run)
-                if one.outcome in ("made", "updated") or (
-                    one.outcome == "in_use" and isinstance(call.on_same_id, Ignore)
-                ):
-                    found[place] = Job(self, ref, returns=call.task.signature.returns, is_new=one.is_new)
-                else:
-                    found[place] = IdInUse(ref.full_id, one.run, one.outcome)
-        await link.make_durable(durability, by_queue)
+                found[place] = self._handle(wanted[place], queue, one)
+        if "replicated" in durability:
+            await link.make_durable(by_queue)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -281,17 +305,50 @@ class Rota:
         """
         filters = Filters(task=task, tag=tag, error=error, text=text)
         return await list_jobs(
-            self.checked_views, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
+            self.checked_link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
         )
 
     async def queues(self) -> list[QueueInfo]:
-        """How every queue stands."""
+        """How every queue stands; one that has shards as a whole."""
         views = (await self._link()).views
-        return await views.queue_infos(await views.queues())
+        return merge_shards(await views.queue_infos(await views.queues()))
+
+    async def locks(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """The locks that are held or wanted: whose each is, and who waits. About `limit` at a time."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        link = await self._link()
+        queues = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+        return await link.views.locks(queues, lock=lock, cursor=cursor, limit=limit)
 
     async def workers(self) -> list[WorkerInfo]:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
+
+    async def history(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """What has happened since a time, or for so many seconds back: counts, wait and run times, from step to step.
+
+        Of one queue or of all, of one task or of all. Minutes are known for a day, hours for 30 days; a step is a
+        minute where that goes, else an hour, unless given. Of tasks beyond the first hundred of a queue only the sum
+        is known, as task "__other__".
+        """
+        link = await self._link()
+        return await read_history(link.views, link.tallies, queue=queue, task=task, since=since, step=step)
+
+    async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """Queue -> task -> all that was ever counted, whoever has been restarted since."""
+        link = await self._link()
+        return await read_totals(link.views, link.tallies, queue)
+
+    async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
+        link = await self._link()
+        return await read_loads(link.views, link.tallies, queues)
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -303,10 +360,24 @@ class Rota:
         link = await self._link()
 
         async def names() -> Sequence[str]:
-            return chosen or await link.views.queues()
+            if chosen is None:
+                return await link.views.queues()
+            return [name for queue in chosen for name in await link.names_of(queue)]
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Arguments as they are stored. Those of a task that this program declares are checked; all for their size."""
+        if task.endswith(SUFFIX):
+            raise InvalidOption("arguments", "those of a failure handler are made by the job that failed")
+        if task in self.tasks:
+            encoded = self.tasks.get(task).signature.encode(args, kwargs)
+        else:
+            encoded = encode_arguments(args, kwargs)
+        if len(encoded) > self.max_payload:
+            raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
+        return encoded
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -438,15 +509,44 @@ class Rota:
         """`queues`, for code that is not async."""
         return self.wait_for(self.queues())
 
+    def locks_sync(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """`locks`, for code that is not async."""
+        return self.wait_for(self.locks(queue=queue, lock=lock, cursor=cursor, limit=limit))
+
     def workers_sync(self) -> list[WorkerInfo]:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
+
+    def history_sync(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """`history`, for code that is not async."""
+        return self.wait_for(self.history(queue=queue, task=task, since=since, step=step))
+
+    def totals_sync(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """`totals`, for code that is not async."""
+        return self.wait_for(self.totals(queue))
+
+    def loads_sync(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """`loads`, for code that is not async."""
+        return self.wait_for(self.loads(queues))
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""
         self.wait_for(self.check())
 
     # --- within ------------------------------------------------------------------------------------------------
+
+    def _handle(self, call: Call[R], queue: str, made: Made) -> Job[R] | IdInUse:
+        """What the caller gets for what has become of his job."""
+        ref = JobRef(queue, made.id, made.run)
+        outcome = made.outcome
+        if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
+            return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
+        return IdInUse(ref.full_id, made.run, outcome)
 
     async def _link(self) -> Link:
         link = self._link_of_loop()
@@ -468,7 +568,7 @@ class Rota:
         gateway = Gateway(
             address, embedded=embedded, patience=self._patience if patience is None else patience, clock=self._clock
         )
-        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas)
+        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas, self.shards)
 
 
 _embedded_servers: dict[Path, EmbeddedServer] = {}
@@ -485,9 +585,18 @@ def _embedded() -> EmbeddedServer:
     return server
 
 
+def _check_is_whole(call: Call[Any]) -> None:
+    if call.results:
+        raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
+
+
 async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:
     """Stores the jobs of one queue: those that come after others take a longer way."""
-    tied = {place: Tied(call.job, call.parents) for place, call in enumerate(calls) if call.parents}
+    tied = {
+        place: Tied(call.job, [await link.locate_parent(parent) for parent in call.parents])
+        for place, call in enumerate(calls)
+        if call.parents
+    }
     if not tied:
         return await link.store.enqueue(queue, [call.job for call in calls])
     made = dict(zip(tied, await link.ties.enqueue(queue, list(tied.values())), strict=True))

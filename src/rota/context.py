@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 from rota.core.job import JobRecord
 
@@ -59,15 +60,14 @@ class Context:
     """One attempt, as its handler sees it. Injected where a parameter is annotated with `Context`."""
 
     def __init__(
-        self, job: JobRecord, *, reporter: Reporter, fence: int, deadline: datetime | None, state: Any = None
+        self, job: JobRecord, *, reporter: Reporter, fence: int, stops_at: float | None, state: Any = None
     ) -> None:
         self.job = job
         #: Grows with every claim of the queue: give it to systems that can refuse an older one.
         self.fence = fence
-        #: When this attempt will be stopped; None without a timeout.
-        self.deadline = deadline
         #: What the lifespan of `Rota(lifespan=…)` yielded.
         self.state = state
+        self._stops_at = stops_at
         self._reporter = reporter
         self._is_cancelled = False
 
@@ -80,6 +80,11 @@ class Context:
     def idempotency_key(self) -> str:
         """The same in every attempt of this run: send it along with calls that must not be done twice."""
         return f"{self.job.ref.full_id}@{self.job.ref.run}"
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt will be stopped; None without a timeout."""
+        return None if self._stops_at is None else datetime.fromtimestamp(self._stops_at, UTC)
 
     @property
     def cancelled(self) -> bool:
@@ -99,6 +104,11 @@ class Context:
         self._is_cancelled = True
 
 
+#: Gives the attempt that the code which looks here belongs to; None outside of one. Threads of handlers see it, too.
+#: It is made when somebody asks: most handlers never do.
+current: Final[ContextVar[Callable[[], Context] | None]] = ContextVar("rota_context", default=None)
+
+
 class SilentReporter:
     """Reports to nobody: for handlers that are called directly."""
 
@@ -107,10 +117,3 @@ class SilentReporter:
 
     def log(self, level: str, text: str) -> None:
         """Nothing."""
-
-
-def deadline_in(timeout_ms: int | None, now: datetime | None = None) -> datetime | None:
-    """When an attempt that starts now is stopped."""
-    if timeout_ms is None:
-        return None
-    return datetime.fromtimestamp((now or datetime.now(UTC)).timestamp() + timeout_ms / 1000, UTC)

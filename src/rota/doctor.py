@@ -316,6 +316,11 @@ async def collect(rota: Rota) -> Facts:
         await store.gateway.close()
 
 
+async def server_info(store: Store) -> Mapping[str, Any]:
+    """What the server says of itself: of a cluster, in each respect, the node that is worst off."""
+    return _worst(await _infos(store))
+
+
 async def _measure(store: Store) -> tuple[float, int]:
     """Latency, and how far the server's clock is ahead, both in ms. The first call also opens the connection."""
     await store.gateway.command("PING")
@@ -408,7 +413,7 @@ async def _try_rights(store: Store) -> tuple[str, bool]:
             await store.heartbeat(TRIAL, [(job.run, job.claim)])
             await store.progress(TRIAL, [(job.run, job.claim, "1", "1", "")])
             await store.log(TRIAL, job.run, job.claim, 1, ["info trial"])
-            await store.report(TRIAL, [Completed(job.run, job.claim, "0:0", b"")])
+            await store.report(TRIAL, [Completed(job.run, job.claim, "0:0 doctor", b"")])
         await store.gateway.read_streams({store.keys.queue(TRIAL, "events"): "0"}, 1)
         await _subscribe(store)
     except StoreFull:

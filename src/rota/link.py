@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Coroutine, Iterable
+import secrets
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, cast, get_args
 
-from rota.core.job import DEFAULT_QUEUE, JobRef
+import msgspec
+
+from rota.core.after import Parent
+from rota.core.job import DEFAULT_QUEUE, MAX_SHARDS, JobRef, choose_shard, shard_names
+from rota.core.schedule import Schedule
 from rota.core.workflow import ENDED, STUCK
 from rota.errors import (
     ConfigurationError,
@@ -20,6 +25,7 @@ from rota.errors import (
 )
 from rota.store.flows import Flows
 from rota.store.store import Store
+from rota.store.tallies import Tallies
 from rota.store.ties import FLOWS, Ties
 from rota.store.views import Views
 
@@ -35,15 +41,21 @@ REGISTER_AGAIN_S: Final = 60.0
 class Link:
     """The connections of one event loop, and what is known through them."""
 
-    def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
+    def __init__(self, store: Store, durability: Durability, replicas: int, declared: Mapping[str, int]) -> None:
         self.store = store
         self.gateway = store.gateway
         self.ties = Ties(store)
         self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
+        self.tallies = Tallies(store.gateway, store.keys)
         #: What a receipt is worth where nothing else is asked for.
         self.durability: Durability = durability
         self._replicas = replicas
+        #: Queue -> the number of shards that the program declares.
+        self._declared = declared
+        #: Queue -> how many it has, and when that was heard.
+        self._shards: dict[str, tuple[int, float]] = {}
+        self._turn = secrets.randbelow(MAX_SHARDS)
         self._is_checked = False
         self._is_fsynced = False
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -79,10 +91,20 @@ class Link:
             await self._check_fsync()
         self._is_checked = True
 
-    async def check_durability(self, wanted: Collection[Durability]) -> None:
-        """Refuses what the server could not keep, before anything is stored."""
-        if "fsynced" in wanted and not self._is_fsynced:
+    def is_ready_for(self, queue: str, durability: Durability) -> bool:
+        """True when a job for that queue can be stored right away, as durably as that."""
+        return (
+            self._is_checked
+            and self._registered.get(queue, -math.inf) > asyncio.get_running_loop().time() - REGISTER_AGAIN_S
+            and (self._is_fsynced or durability != "fsynced")
+        )
+
+    async def make_ready(self, queues: Iterable[str], durability: Collection[Durability]) -> None:
+        """Refuses what the server could not keep, before anything is stored; and lists the queues."""
+        await self.check()
+        if "fsynced" in durability and not self._is_fsynced:
             await self._together("fsync", self._check_fsync)
+        await self.register(queues)
 
     async def _check_fsync(self) -> None:
         for answer in await self.gateway.everywhere("CONFIG", "GET", "append*"):
@@ -102,19 +124,60 @@ class Link:
 
         async def register() -> None:
             await self.gateway.command("SET", self.store.keys.shared("format"), FORMAT, "NX")
-            await self.store.register_queues(new)
-            self._registered.update(dict.fromkeys(new, now))
+            found = await self.store.enlist({queue: self._declared.get(queue, 0) for queue in new})
+            for queue, count in found.items():
+                _check_shards(queue, self._declared.get(queue, count), count)
+                self._shards[queue] = (count, now)
+                self._registered[queue] = now
 
         if new:
             await self._together(f"register {' '.join(new)}", register)
 
-    async def make_durable(self, wanted: Collection[Durability], queues: Iterable[str]) -> None:
-        """Waits for the replicas of the queues where that was asked for."""
-        if "replicated" in wanted:
-            metas = [self.store.keys.queue(queue, "meta") for queue in queues]
-            await self.gateway.wait_for_replicas(
-                self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas}
-            )
+    # --- shards ------------------------------------------------------------------------------------------------
+
+    async def names_of(self, queue: str) -> list[str]:
+        """A queue's shards; the queue itself where it has none."""
+        if "~" in queue:
+            return [queue]
+        base = queue.removesuffix("-fail")
+        now = asyncio.get_running_loop().time()
+        count, heard_at = self._shards.get(base, (0, -math.inf))
+        if heard_at <= now - REGISTER_AGAIN_S:
+            # What is declared and has never been used will have as many.
+            count = await self.views.shards_of(base) or self._declared.get(base, 0)
+            self._shards[base] = (count, now)
+        return shard_names(queue, count)
+
+    async def locate(self, ref: JobRef) -> JobRef:
+        """The same job with the shard that it is in, where its queue has shards."""
+        names = await self.names_of(ref.queue)
+        if names == [ref.queue]:
+            return ref
+        return JobRef(choose_shard(ref.queue, len(names), id=ref.id, lock="", turn=0), ref.id, ref.run)
+
+    async def locate_parent(self, parent: Parent) -> Parent:
+        """The same of what a job comes after."""
+        ref = await self.locate(parent.ref)
+        return parent if ref == parent.ref else msgspec.structs.replace(parent, ref=ref)
+
+    async def settle(self, schedule: Schedule) -> Schedule:
+        """A schedule in the shard where it lives, with its jobs. Lists its queue."""
+        await self.register([schedule.queue])
+        queue = self.choose(schedule.queue, "" if schedule.lock else schedule.name, schedule.lock)
+        return msgspec.structs.replace(schedule, queue=queue)
+
+    def choose(self, queue: str, job_id: str, lock: str) -> str:
+        """Where a new job goes, in a queue that is registered."""
+        count = self._shards[queue][0]
+        if not count:
+            return queue
+        self._turn += 1
+        return choose_shard(queue, count, id=job_id, lock=lock, turn=self._turn)
+
+    async def make_durable(self, queues: Iterable[str]) -> None:
+        """Waits for the replicas of the queues."""
+        metas = [self.store.keys.queue(queue, "meta") for queue in queues]
+        await self.gateway.wait_for_replicas(self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas})
 
     async def wait_ended(self, ref: JobRef) -> JobRef:
         """See `Rota.wait_ended`."""
@@ -192,6 +255,15 @@ class Link:
             with suppress(asyncio.CancelledError):
                 await self._listening
         await self.gateway.close()
+
+
+def _check_shards(queue: str, wanted: int, count: int) -> None:
+    if wanted != count:
+        has = f"{count} shards" if count else "none"
+        raise ConfigurationError(
+            f"queue {queue!r} is declared with {wanted} shards, and has been used with {has}: jobs of one id, or of "
+            "one lock, would no longer meet; declare what it has, or take another name"
+        )
 
 
 def checked_durability(durability: Any) -> Durability:

@@ -9,7 +9,8 @@ from typing import Final
 from rota.core.job import JobRecord, checked_queue
 from rota.core.states import JobState
 from rota.errors import InvalidOption
-from rota.store.views import PAGE, Page, Views
+from rota.link import Link
+from rota.store.views import PAGE, Page
 
 #: Records that one page of a filtered listing looks at, at most.
 EXAMINED: Final = 1_000
@@ -40,7 +41,7 @@ class Filters:
 
 
 async def list_jobs(
-    connect: Callable[[], Awaitable[Views]],
+    connect: Callable[[], Awaitable[Link]],
     state: JobState | str,
     *,
     queue: str | None,
@@ -56,8 +57,11 @@ async def list_jobs(
     order = order or ("newest" if state.is_finished else "oldest")
     if order not in ("oldest", "newest"):
         raise InvalidOption("order", f"{order!r} is neither oldest nor newest")
-    views = await connect()
-    queues = [checked_queue(queue)] if queue else await views.queues()
+    if queue:
+        checked_queue(queue)
+    link = await connect()
+    views = link.views
+    queues = await link.names_of(queue) if queue else await views.queues()
     found: list[JobRecord] = []
     examined = 0
     while True:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import os
 import sys
 from pathlib import Path
+from typing import Final
 
 from rota.client import Rota
 from rota.errors import ConfigurationError
+
+logger = logging.getLogger("rota")
+
+#: Variables of the environment that name a collector of traces or metrics: with one of them, jobs are traced.
+COLLECTORS: Final = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "TRACE_EXPORTER_URL",
+)
 
 
 def load_app(path: str) -> Rota:
@@ -39,6 +52,19 @@ def load_app(path: str) -> Rota:
     if len(candidates) != 1:
         raise ConfigurationError(f"{path!r} does not say which Rota is meant; {_others(module_name, module)}")
     return next(iter(candidates.values()))
+
+
+def equip(rota: Rota) -> None:
+    """Has what a program enqueues and runs traced, where the environment names a collector."""
+    named = [name for name in COLLECTORS if os.environ.get(name)]
+    if not named:
+        return
+    try:
+        from rota.otel import equip as trace
+    except ImportError as error:
+        logger.warning("%s is set, and nothing is traced: %s; pip install 'rota[otlp]'", named[0], error)
+        return
+    trace(rota)
 
 
 def _apps(module: object) -> dict[str, Rota]:

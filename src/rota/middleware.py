@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from rota.context import Context
     from rota.tasks import Call
+
+T = TypeVar("T")
+
+#: What every `Rota` made from now on has around its own. For what instruments a program from outside.
+AMBIENT: Final[list[Middleware]] = []
 
 
 class Middleware:
@@ -17,6 +23,13 @@ class Middleware:
         """Sees a call before it is stored. May return another one, or raise to refuse it."""
         return call
 
+    async def store(self, calls: Sequence[Call[Any]], run: Callable[[Sequence[Call[Any]]], Awaitable[T]]) -> T:
+        """Goes around the storing of calls that are enqueued together: `return await run(calls)` in the middle.
+
+        All of them have passed `enqueue` by then. What `run` returns, jobs or a workflow, is to be passed on.
+        """
+        return await run(calls)
+
     async def attempt(self, context: Context, run: Callable[[], Awaitable[Any]]) -> Any:
         """Goes around an attempt: `return await run()` in the middle. What it raises counts as the handler's."""
         return await run()
@@ -25,3 +38,12 @@ class Middleware:
 async def wrap_enqueue(middleware: Middleware, call: Call[Any]) -> Call[Any]:
     """The call as this middleware lets it through."""
     return await middleware.enqueue(call)
+
+
+def wrap_store(
+    middleware: Sequence[Middleware], run: Callable[[Sequence[Call[Any]]], Awaitable[T]]
+) -> Callable[[Sequence[Call[Any]]], Awaitable[T]]:
+    """`run` with what every middleware puts around it, the first outermost."""
+    for one in reversed(middleware):
+        run = partial(one.store, run=run)
+    return run

@@ -82,6 +82,8 @@ class Signature:
         self._struct = msgspec.defstruct(
             f"{task}_arguments", ordered, kw_only=True, forbid_unknown_fields=self._var_named is None
         )
+        self._fits_by_place, self._fits_by_name = self._quick_checks(fields)
+        self._decode_array = self._array_decoder(fields)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """Arguments as they are stored; refused if the task could not be called with them."""
@@ -108,7 +110,7 @@ class Signature:
                 encoded = encode_arguments(args, kwargs)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
-        self.decode(encoded)
+        self._check(encoded, is_positional=not kwargs)
         return encoded
 
     def encode_with_results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, list[StepResult]]:
@@ -134,6 +136,15 @@ class Signature:
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """Typed arguments for the handler; refused where they do not fit its annotations."""
+        if self._decode_array is not None and encoded.startswith(b"["):
+            try:
+                return self._decode_array(encoded), {}
+            except (ValueError, RecursionError):
+                pass  # what is wrong is said below
+        return self.decode_by_name(encoded)
+
+    def decode_by_name(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """The same, with every argument that can have a name under its name."""
         try:
             args, named = decode_arguments(encoded)
         except (ValueError, RecursionError) as error:
@@ -165,6 +176,35 @@ class Signature:
             raise InvalidArguments(self._task, f"{by_place[gap]!r} has to be given where what follows it is")
         return [values.pop(name) for name in by_place[:gap]] + extra, values | others
 
+    def _quick_checks(self, fields: list[Any]) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
+        """Decoders that accept nothing that `decode` would not; what they refuse, `decode` has the last word on."""
+        by_name = {field[0]: field for field in fields}
+        places = [by_name[name] for name in self._positional]
+        is_plain = (
+            self._var_positional is None
+            and self._var_named is None
+            and not self._positional_only
+            and places == fields[: len(places)]
+            and sorted(places, key=len) == places
+            and all(len(field) == 3 for field in fields[len(places) :])
+        )
+        if not is_plain:
+            return self.decode, self.decode
+        as_array = msgspec.defstruct("by_place", places, array_like=True, forbid_unknown_fields=True)
+        by_place = msgspec.json.Decoder(as_array, dec_hook=decode_hook)
+        return by_place.decode, msgspec.json.Decoder(self._struct, dec_hook=decode_hook).decode
+
+    def _check(self, encoded: bytes, *, is_positional: bool) -> None:
+        try:
+            (self._fits_by_place if is_positional else self._fits_by_name)(encoded)
+        except (msgspec.ValidationError, RecursionError):
+            self.decode(encoded)
+
+    @property
+    def positional(self) -> list[str]:
+        """Names of the parameters that can be given by position, in their order."""
+        return list(self._positional)
+
     def takes(self, name: str) -> bool:
         """True when an argument can be given by that name."""
         return name in self._names or self._var_named is not None
@@ -175,6 +215,20 @@ class Signature:
             return msgspec.json.schema(self._struct, schema_hook=_schema_hook)
         except TypeError:
             return {"type": "object"}
+
+    def _array_decoder(self, fields: list[Any]) -> Callable[[bytes], list[Any]] | None:
+        """Reads arguments that were all passed by position in one go, as most are; None where some must have names."""
+        if self._var_positional is not None or not set(self._required) <= set(self._positional):
+            return None
+        places = [field for field in fields if field[0] in self._positional]
+        struct = msgspec.defstruct(f"{self._task}_places", places, array_like=True, forbid_unknown_fields=True)
+        decode = msgspec.json.Decoder(struct, dec_hook=decode_hook).decode
+
+        def decode_array(encoded: bytes) -> list[Any]:
+            values = msgspec.structs.astuple(decode(encoded))
+            return [value for value in values if value is not msgspec.UNSET]
+
+        return decode_array
 
     def _check_type(self, what: str, annotation: Any) -> None:
         try:
@@ -253,7 +307,7 @@ class FailureSignature:
         told: list[Any] = [failure.error, failure.job]
         if not (self._places or self._named or self._has_var_positional or self._has_var_named):
             return told, {}
-        args, kwargs = self._task.decode(failure.job.arguments)
+        args, kwargs = self._task.decode_by_name(failure.job.arguments)
         if not self._has_var_positional:
             args = args[: self._places]
         if not self._has_var_named:

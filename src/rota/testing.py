@@ -17,7 +17,7 @@ from rota.embedded import EmbeddedServer
 from rota.worker.config import WorkerConfig
 from rota.worker.pool import LogSetup, RunnerProcess
 from rota.worker.runner import Runner
-from rota.worker.wire import Message, frame
+from rota.worker.wire import Ears, FromRunner, ToRunner, frame
 from rota.worker.worker import Worker
 
 __all__ = ["isolated", "run_jobs", "run_jobs_sync"]
@@ -96,31 +96,31 @@ class _LocalRunner(RunnerProcess):
     def __init__(self, rota: Rota, kind: str) -> None:
         super().__init__(kind)
         self._rota = rota
-        self._ears: asyncio.StreamReader | None = None
+        self._ears: Ears[ToRunner] | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
         return os.getpid()
 
-    async def start(self, app: str, *, measures_lag: bool, log: LogSetup | None) -> asyncio.StreamReader:
-        heard = asyncio.StreamReader(limit=2**26)
-        self._ears = asyncio.StreamReader(limit=2**26)
-        mouth = _LocalMouth(asyncio.get_running_loop(), heard)
-        runner = Runner(self._rota, "loop", mouth)
-        self._task = asyncio.create_task(runner.run(self._ears, measures_lag=False), name="rota-local-runner")
-        self._task.add_done_callback(lambda _: heard.feed_eof())
-        self._flush()
-        return heard
+    async def start(self, app: str, ears: Ears[FromRunner], *, measures_lag: bool, log: LogSetup | None) -> None:
+        runner = Runner(self._rota, "loop", _LocalMouth(asyncio.get_running_loop(), ears))
+        self._task = asyncio.create_task(runner.run(self._listen, measures_lag=False), name="rota-local-runner")
+        self._task.add_done_callback(lambda _: ears.connection_lost(None))
 
-    def say(self, message: Message) -> None:
-        self._outbox.append(message)
+    async def _listen(self, ears: Ears[ToRunner]) -> None:
+        self._ears = ears
         self._flush()
+
+    def say(self, message: ToRunner) -> None:
+        self._outbox.append(message)
+        if len(self._outbox) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         if self._ears is not None and self._outbox:
             messages, self._outbox = self._outbox, []
-            self._ears.feed_data(frame(messages))
+            self._ears.data_received(frame(messages))
 
     def kill(self) -> None:
         if self._task is not None:
@@ -138,13 +138,13 @@ class _LocalRunner(RunnerProcess):
 class _LocalMouth:
     """Where such a runner speaks: what it says arrives in the next turn of the loop, from whichever thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, heard: asyncio.StreamReader) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, ears: Ears[FromRunner]) -> None:
         self._loop = loop
-        self._heard = heard
+        self._ears = ears
 
-    def say(self, *messages: Message) -> None:
+    def say(self, *messages: FromRunner) -> None:
         """Sends messages, one frame."""
-        self._loop.call_soon_threadsafe(self._heard.feed_data, frame(messages))
+        self._loop.call_soon_threadsafe(self._ears.data_received, frame(messages))
 
 
 async def _delete_all(rota: Rota) -> None:

@@ -350,30 +350,6 @@ print("done")
     assert (ended.stdout, ended.stderr, ended.returncode) == ("done\n", "", 0)
 
 
-def test_the_first_call_does_not_hold_up_its_loop_with_an_import(
-    valkey: Server, namespace: str, tmp_path: Path
-) -> None:
-    code = """
-import asyncio, sys, threading
-imported_by = []
-def hook(event, args):
-    if event == "import" and args[0] in ("redis", "redis.asyncio"):
-        imported_by.append(threading.current_thread())
-sys.addaudithook(hook)
-from rota import Rota
-
-async def main():
-    async with Rota(namespace=sys.argv[1]) as rota:
-        await rota.queues()
-
-asyncio.run(main())
-assert imported_by and threading.main_thread() not in imported_by, imported_by
-"""
-    ended = run_python(code, namespace, cwd=tmp_path, url=valkey.url)
-
-    assert (ended.stderr, ended.returncode) == ("", 0)
-
-
 def test_ctrl_c_ends_the_wait_and_the_script(valkey: Server, namespace: str, tmp_path: Path) -> None:
     code = """
 import signal, sys, threading, os

@@ -399,7 +399,7 @@ def test_ties_do_what_dictionaries_would(new_machine: Callable[[], TiesMachine])
     run_state_machine_as_test(
         cast("type[TiesMachine]", new_machine),
         settings=settings(
-            max_examples=800 if IS_LONG else 25,
+            max_examples=400 if IS_LONG else 25,
             stateful_step_count=60 if IS_LONG else 30,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
         ),
@@ -431,7 +431,7 @@ def test_ties_do_what_dictionaries_would_on_long_walks(new_machine: Callable[[],
     """Q-9: the same machine, walked at random for longer."""
     seed = int(os.environ.get("ROTA_TEST_SEED") or secrets.randbits(32))
     weights = [weight for weight, _ in STEPS]
-    for walk in range(500 if IS_LONG else 15):
+    for walk in range(250 if IS_LONG else 15):
         rng = random.Random(f"{seed}-{walk}")
         machine = new_machine()
         machine.begin()

@@ -48,6 +48,8 @@ REJECT: Final = Reject()
 STATES: Final = tuple(state.value for state in JobState)
 WAITING: Final = ("pending", "scheduled", "blocked")
 FINISHED: Final = ("completed", "failed", "cancelled")
+#: What stays when all jobs are gone, by the beginnings of their keys: what has happened.
+HISTORY: Final = frozenset({"slots", "tally", "minute_tally", "hour_tally", "minute", "hour"})
 DEFAULT_KEEP: Final = Keep()
 #: How an attempt may end, by what its worker reports.
 ENDS: Final = ("complete", "fail", "fail for good", "snooze", "hand back", "give up", "lose")

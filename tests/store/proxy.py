@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from types import TracebackType
 from typing import Self
 
@@ -13,13 +14,19 @@ class Proxy:
     """Forwards to a server. After `lose_replies(n)` the server carries out the next n requests that contain the sign,
     and each of their connections is cut before the answer comes back."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, tls: ssl.SSLContext | None = None) -> None:
         self._server = server
+        self._tls = tls
         self._listener: asyncio.Server | None = None
         self._to_lose = 0
         self._sign = b""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_swallowing = False
+        self._piece = 2**16
+        self._cut_after: int | None = None
+        #: Connections that were made, and parts that requests came in.
+        self.connections = 0
+        self.requests = 0
         #: Replies that were lost so far.
         self.lost = 0
         #: Requests that went nowhere.
@@ -28,10 +35,19 @@ class Proxy:
     @property
     def url(self) -> str:
         assert self._listener is not None
-        return f"redis://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
+        scheme = "rediss" if self._tls else "redis"
+        return f"{scheme}://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
 
     def lose_replies(self, count: int, sign: bytes = b"EVAL") -> None:
         self._to_lose, self._sign = count, sign
+
+    def dribble(self, size: int) -> None:
+        """From now on replies come in pieces of that many bytes."""
+        self._piece = size
+
+    def cut_after(self, size: int) -> None:
+        """Cuts a connection once, when that many bytes of replies have passed from now on."""
+        self._cut_after = size
 
     def swallow(self) -> None:
         """From now on requests go nowhere, and their connections stay silent for ever."""
@@ -47,7 +63,7 @@ class Proxy:
             task.cancel()
 
     async def __aenter__(self) -> Self:
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         return self
 
     async def __aexit__(
@@ -67,11 +83,13 @@ class Proxy:
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_unix_connection(str(self._server.socket_path))
+        self.connections += 1
         is_doomed = False
 
         async def requests() -> None:
             nonlocal is_doomed
             while data := await reader.read(2**16):
+                self.requests += 1
                 if self._to_lose > 0 and self._sign in data:
                     self._to_lose -= 1
                     is_doomed = True
@@ -86,8 +104,19 @@ class Proxy:
                 if is_doomed:
                     self.lost += 1
                     return
-                writer.write(data)
-                await writer.drain()
+                if self._cut_after is not None:
+                    self._cut_after -= len(data)
+                    if self._cut_after < 0:
+                        writer.write(data[: self._cut_after])
+                        await writer.drain()
+                        self._cut_after = None
+                        await asyncio.sleep(0.01)  # so that the beginning arrives before the end of the connection
+                        return
+                for start in range(0, len(data), self._piece):
+                    writer.write(data[start : start + self._piece])
+                    await writer.drain()
+                    if self._piece < len(data):
+                        await asyncio.sleep(0)
 
         pumps = [asyncio.create_task(requests()), asyncio.create_task(replies())]
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from rota.core.codec import decode_body
 from rota.errors import StoreDenied, StoreError, StoreUnavailable
-from rota.store import gateway as gateway_module
+from rota.store import connections
 from rota.store.address import parse_address
 from rota.store.gateway import Call, Gateway
 from rota.store.keys import Keys
@@ -33,7 +33,7 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
 @pytest.fixture
 def impatient_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stands still is noticed in a tenth of a second."""
-    monkeypatch.setattr(gateway_module, "SOCKET_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(connections, "SOCKET_TIMEOUT_S", 0.1)
 
 
 def _numbers(driver: Driver) -> list[int]:

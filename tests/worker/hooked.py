@@ -18,7 +18,9 @@ from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
 from rota.store.store import Claimed
 from rota.worker import heartbeat, tower
+from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
+from rota.worker.wire import FromRunner, Outcome
 
 #: Verbs that report the end of an attempt.
 REPORTS: Final = ("complete", "fail", "snooze", "return", "give_up", "reap")
@@ -62,10 +64,10 @@ def after_handler() -> None:
     """Dies when the runner has said how the handler ended."""
     hear = Tower.hear
 
-    def heard(self: Tower, runner: Any, message: list[Any]) -> None:
-        if message[0] == "done":
+    def heard(self: Tower, runner: RunnerProcess, messages: list[FromRunner]) -> None:
+        if any(isinstance(message, Outcome) for message in messages):
             die()
-        hear(self, runner, message)
+        hear(self, runner, messages)
 
     Tower.hear = heard
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import rota.store
-from rota.core.codec import decode_body
 from rota.store.address import parse_address
 from rota.store.gateway import Gateway
 from rota.store.store import LEASE_MS, Report, Store
@@ -51,7 +50,7 @@ async def test_a_heartbeat_that_gets_no_answer_is_not_waited_for(server: Server,
     await driver.one()
     (job,) = await driver.worker("w1").claim()
     flights = Flights()
-    flights.add(Flight(job, decode_body(job.run, job.record)))
+    flights.add(Flight(job))
     async with Proxy(server) as proxy:
         gateway = Gateway(parse_address(proxy.url), patience=2.0)
         store = Store(gateway, driver.keys, "w1")
@@ -78,8 +77,10 @@ def _tower(flights: Flights) -> Tower:
 
     def unheard(_reason: str) -> None: ...
 
+    def unsaid(_flight: Flight, _saying: object) -> None: ...
+
     pool = Pool(
-        "none:rota", loops=0, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=nobody, on_death=nobody,
+        "none:rota", loops=0, measures_lag=False, max_jobs=None, max_rss_mb=None, on_messages=nobody, on_death=nobody,
         on_broken=unheard,
     )  # fmt: skip
-    return Tower(flights, pool, app="none:rota", report=nowhere)
+    return Tower(flights, pool, app="none:rota", slots=lambda: 1, report=nowhere, pass_on=unsaid)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,15 @@ from rota.errors import InvalidOption
 from rota.store.store import Claimed
 from rota.worker import pool as pool_module
 from rota.worker.config import WorkerConfig, parse_queues
-from rota.worker.executor import HandlerStopped, StoppableCall
 from rota.worker.flights import Flight, Flights
 from rota.worker.pool import Pool, RunnerProcess
 from rota.worker.processes import cpu_seconds, descendants, kill_tree, rss_bytes
-from rota.worker.wire import Mouth, frame, read_frame
+from rota.worker.threads import HandlerStopped, StoppableCall, Threads
+from rota.worker.wire import Ears, FromRunner, Lag, Log, Mouth, decode_from_runner, frame
 from tests.eventually import eventually, eventually_sync
 
 
-def ignore(_runner: RunnerProcess, _message: list[Any]) -> None:
+def ignore(_runner: RunnerProcess, _messages: list[FromRunner]) -> None:
     """What a runner says is of no interest."""
 
 
@@ -37,22 +38,30 @@ def unheard(_reason: str) -> None:
 
 def flight(run: str = "r1", claim: str = "1.a", queue: str = "q") -> Flight:
     """A job that this worker has claimed."""
-    return Flight(Claimed(queue, run, claim, Counts(attempt=1), b""), None)
+    return Flight(Claimed(queue, run, claim, Counts(attempt=1), b""))
 
 
 # --- flights -----------------------------------------------------------------------------------------------------
 
 
+def settle(flights: Flights, one: Flight) -> None:
+    """The store has taken its report."""
+    flights.settle(*one.job[:3])
+
+
 def test_a_flight_has_a_slot_until_it_lands_and_a_lease_until_the_store_knows() -> None:
     flights, one = Flights(), flight()
     flights.add(one)
+    assert (flights.busy, flights.held()) == (0, {"q": [("r1", "1.a")]}), "it waits for a slot"
+
+    flights.start(one)
     assert (flights.busy, flights.held()) == (1, {"q": [("r1", "1.a")]})
 
     flights.land(one)
     flights.land(one)
     assert (flights.busy, flights.held()) == (0, {"q": [("r1", "1.a")]})
 
-    flights.settle(one.key)
+    settle(flights, one)
     assert (flights.busy, flights.held()) == (0, {})
 
 
@@ -60,29 +69,48 @@ def test_two_claims_of_one_run_are_two_flights() -> None:
     """S4-36: the older one is known, is not beaten for, and takes nothing with it when it goes."""
     flights, older, newer = Flights(), flight(claim="1.a"), flight(claim="2.b")
     assert flights.add(older) is None
+    flights.start(older)
     assert flights.add(newer) is older
+    flights.start(newer)
     assert (flights.busy, flights.held()) == (2, {"q": [("r1", "2.b")]})
 
-    flights.settle(older.key)
+    flights.land(older)
+    settle(flights, older)
     assert (flights.busy, flights.held()) == (1, {"q": [("r1", "2.b")]})
 
-    flights.settle(newer.key)
+    flights.land(newer)
+    settle(flights, newer)
     assert (flights.busy, flights.held()) == (0, {})
 
 
 def test_the_calendar_forgets_flights_that_have_ended() -> None:
     """One long job first, and a million short ones behind it, must not fill the memory."""
     flights, long = Flights(), flight("long")
-    flights.add(long)
-    flights.remind(1.0, long, "timeout")
-    for number in range(20_000):
+    flights.calendar.put(("timeout", 300.0), long, 0.0)
+    for number in range(1_000):
         short = flight(f"run{number}")
-        flights.add(short)
-        flights.remind(300.0 + number, short, "timeout")
-        flights.settle(short.key)
+        flights.calendar.put(("timeout", 300.0 + number % 7), short, 0.0)
+        flights.land(short)
 
-    assert len(flights._calendar) < 5_000
-    assert flights.due(1.0) == [(long, "timeout")]
+    assert len(flights.calendar) == 1
+    assert flights.calendar.next() == 300.0
+    assert flights.calendar.due(300.0) == [(long, "timeout")]
+    assert (len(flights.calendar), flights.calendar.next()) == (0, None)
+
+
+def test_the_calendar_tells_what_is_due_and_nothing_twice() -> None:
+    calendar, one, two = Flights().calendar, flight("one"), flight("two")
+    calendar.put(("timeout", 5.0), one, 0.0)
+    calendar.put(("progress", 2.0), one, 0.0)
+    calendar.put(("timeout", 5.0), two, 1.0)
+    assert calendar.next() == 2.0
+
+    calendar.put(("progress", 2.0), one, 1.5)  # it has come further: later, then
+
+    assert calendar.due(3.0) == []
+    assert calendar.due(5.0) == [(one, "timeout"), (one, "progress")]
+    assert calendar.due(5.0) == []
+    assert calendar.next() == 6.0
 
 
 # --- a call in a thread ------------------------------------------------------------------------------------------
@@ -121,15 +149,69 @@ def test_a_stop_hits_the_call_and_never_what_its_thread_does_next() -> None:
             assert threads.submit(sum, range(100)).result(5) == 4950
 
 
+async def test_calls_in_threads_run_at_once_and_bring_what_they_return_or_raise() -> None:
+    threads, gate = Threads(), threading.Barrier(20)
+
+    def meet(number: int) -> int:
+        gate.wait(10)  # goes on when all of them are here
+        if number % 2:
+            raise StopIteration(number)
+        return number
+
+    ended = await asyncio.gather(*(threads.run(partial(meet, number)) for number in range(20)), return_exceptions=True)
+
+    assert [value for value in ended if isinstance(value, int)] == list(range(0, 20, 2))
+    assert all(isinstance(error, RuntimeError | StopIteration) for error in ended[1::2])
+    names = [thread for thread in threading.enumerate() if thread.name.startswith("rota-handler-")]
+    assert len(names) >= 20
+    await threads.run(lambda: None)
+    assert threads._count == 20, "there are enough for one more"
+
+
+async def test_a_call_in_a_thread_that_nobody_waits_for_any_more_runs_on() -> None:
+    threads, goes_on, is_over = Threads(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        goes_on.wait(10)
+        is_over.set()
+
+    waiting = asyncio.create_task(threads.run(work))
+    await eventually(lambda: threads._under_way == 1)
+    waiting.cancel()
+    goes_on.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await eventually(is_over.is_set)
+    await eventually(lambda: threads._under_way == 0)
+
+
 # --- the wire ----------------------------------------------------------------------------------------------------
 
 
-async def test_frames_come_through_whole_and_nonsense_is_the_end() -> None:
-    reader = asyncio.StreamReader()
-    reader.feed_data(frame([["log", "x" * 100_000], ["lag", 5]]) + b"\x00\x00\x00\x04nope")
+class Heard:
+    """What came through a pair of ears, frame by frame."""
 
-    assert await read_frame(reader) == [["log", "x" * 100_000], ["lag", 5]]
-    assert await read_frame(reader) is None
+    def __init__(self) -> None:
+        self.frames: list[list[FromRunner]] = []
+        self.ends = 0
+        self.ears = Ears(decode_from_runner, self.frames.append, self.end)
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self.ends += 1
+
+
+def test_frames_come_through_whole_and_nonsense_is_the_end() -> None:
+    heard, said = Heard(), [Log(1, 1, "x" * 100_000), Lag(5)]
+    data = frame(said) + frame([Lag(6)]) + b"\x00\x00\x00\x04nope" + frame([Lag(7)])
+
+    for begin in range(0, len(data), 997):
+        heard.ears.data_received(data[begin : begin + 997])
+    heard.ears.connection_lost(None)
+
+    assert heard.frames == [said, [Lag(6)]]
+    assert heard.ends == 1, "and it is told once"
 
 
 def test_threads_that_speak_at_once_do_not_mix_their_words(tmp_path: Path) -> None:
@@ -137,20 +219,16 @@ def test_threads_that_speak_at_once_do_not_mix_their_words(tmp_path: Path) -> No
     mouth = Mouth(file)
     with ThreadPoolExecutor(8) as threads:
         for number in range(200):
-            threads.submit(mouth.say, ["log", number, "x" * 5_000])
+            threads.submit(mouth.say, Log(1, number, "x" * 5_000))
     data = (tmp_path / "pipe").read_bytes()
     os.close(file)
+    heard = Heard()
 
-    async def read() -> list[int]:
-        reader = asyncio.StreamReader()
-        reader.feed_data(data)
-        reader.feed_eof()
-        said: list[int] = []
-        while (messages := await read_frame(reader)) is not None:
-            said += [message[1] for message in messages]
-        return said
+    heard.ears.data_received(data)
 
-    assert sorted(asyncio.run(read())) == list(range(200))
+    lines = [message for messages in heard.frames for message in messages if isinstance(message, Log)]
+    assert sorted(line.number for line in lines) == list(range(200))
+    assert heard.ends == 0
 
 
 # --- processes ---------------------------------------------------------------------------------------------------
@@ -188,7 +266,7 @@ async def test_a_process_that_is_still_starting_is_never_left_stopped(monkeypatc
     monkeypatch.setattr(pool_module, "kill_tree", stopped.append)
     dead: list[RunnerProcess] = []
     pool = Pool(
-        "no.such.app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=ignore,
+        "no.such.app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_messages=ignore,
         on_death=dead.append, on_broken=unheard,
     )  # fmt: skip
 
@@ -207,12 +285,12 @@ async def test_a_process_that_cannot_be_started_is_told_and_its_jobs_come_back(m
     monkeypatch.setattr(pool_module, "RESTART_PAUSE_S", 0.01)
     dead: list[RunnerProcess] = []
     pool = Pool(
-        "app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_message=ignore,
+        "app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_messages=ignore,
         on_death=dead.append, on_broken=unheard,
     )  # fmt: skip
 
     runner = pool.runner_for("process")
-    runner.flights[flight().key] = flight()
+    runner.flights[1] = flight()
 
     await eventually(lambda: dead == [runner])
     assert "no process could be started" in runner.broken

@@ -222,6 +222,7 @@ async def test_what_others_need_that_fails_is_a_failure_of_the_workflow_and_may_
     crew.allow("mended")
     await other.redrive()
 
+    await until(flow, "completed")
     assert await flow.result(10) == ("after it", "regardless")
 
 

@@ -2,7 +2,7 @@
 
 A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options, or
 nothing; the task; the arguments. The options are parts with tabs between, because the scripts replace some of them when
-an id is enqueued again: general ones, attempts, backoff, max_stalls, tags and meta, lock, what it comes after.
+an id is enqueued again: general ones, attempts, backoff, max_stalls, tags, meta and trace, lock, what it comes after.
 What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON object
 of named ones, where positional ones beyond the names stand under `*`.
 """
@@ -10,6 +10,7 @@ of named ones, where positional ones beyond the names stand under `*`.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -70,6 +71,7 @@ _entry: Final = msgspec.json.Decoder(HistoryEntry)
 
 
 DEFAULT_RETRY: Final = Retry()
+FIRST_ATTEMPT: Final = Counts(attempt=1)
 
 
 class UndecodableRecord(ValueError):
@@ -95,6 +97,7 @@ class _Pace(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Data(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
+    trace: dict[str, str] = {}
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -147,7 +150,7 @@ def encode_options(options: Options) -> bytes:
         b"" if retry.attempts == DEFAULT_RETRY.attempts else str(retry.attempts).encode(),
         _encode(_Pace(backoff, retry.on)),
         b"" if options.max_stalls == DEFAULT_MAX_STALLS else str(options.max_stalls).encode(),
-        _encode(_Data(options.tags, options.meta)),
+        _encode(_Data(options.tags, options.meta, options.trace)),
         options.lock.encode(),
         " ".join(options.after).encode(),
     )
@@ -155,7 +158,11 @@ def encode_options(options: Options) -> bytes:
 
 
 def decode_options(text: bytes) -> Options:
-    """What `encode_options` wrote."""
+    """What `encode_options` wrote. Options without `meta`, which a handler could change, are the same object again."""
+    return _decode_options(text) if b'"meta"' in text else _decode_options_once(text)
+
+
+def _decode_options(text: bytes) -> Options:
     parts = text.split(b"\t")
     # What a newer version may have added behind is none of ours.
     general, attempts, pace, stalls, data, lock, after = [*parts[:7], *[b""] * (7 - len(parts))]
@@ -168,9 +175,13 @@ def decode_options(text: bytes) -> Options:
         max_stalls=int(stalls or DEFAULT_MAX_STALLS),
         tags=said.tags,
         meta=said.meta,
+        trace=said.trace,
         lock=lock.decode(),
         after=tuple(after.decode().split()),
     )
+
+
+_decode_options_once: Final = lru_cache(maxsize=1_000)(_decode_options)
 
 
 class Failure(NamedTuple):
@@ -206,19 +217,32 @@ def decode_body(run: str, record: bytes) -> Body:
         head, options, task, arguments = record.split(b"\n", 3)
         name, enqueued_at = head.decode().split(" ")
         return Body(
-            id=name[1:] if name.startswith("=") else auto_id(run, name),
-            enqueued_at=int(enqueued_at),
-            options=decode_options(options) if options else DEFAULT_OPTIONS,
-            task=task.decode(),
-            arguments=arguments,
+            name[1:] if name.startswith("=") else auto_id(run, name),
+            int(enqueued_at),
+            decode_options(options) if options else DEFAULT_OPTIONS,
+            task.decode(),
+            arguments,
         )
     except (ValueError, RecursionError) as error:
-        raise UndecodableRecord(f"record of run {run} cannot be read: {str(error) or type(error).__name__}") from error
+        raise _undecodable(run, error) from error
+
+
+def peek(run: str, record: bytes) -> tuple[bytes, Options]:
+    """Task and options alone: what has to be known of a job before it is run."""
+    try:
+        _, options, task, _ = record.split(b"\n", 3)
+        return task, decode_options(options) if options else DEFAULT_OPTIONS
+    except (ValueError, RecursionError) as error:
+        raise _undecodable(run, error) from error
+
+
+def _undecodable(run: str, error: Exception) -> UndecodableRecord:
+    return UndecodableRecord(f"record of run {run} cannot be read: {str(error) or type(error).__name__}")
 
 
 def decode_counts(text: bytes) -> Counts:
     """Counts as a claim returns them: empty at the first attempt."""
-    return Counts(*map(int, text.split())) if text else Counts(attempt=1)
+    return Counts(*map(int, text.split())) if text else FIRST_ATTEMPT
 
 
 def encode_error(error: ErrorRecord) -> bytes:

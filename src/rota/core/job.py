@@ -6,6 +6,7 @@ Everything here is a frozen value. The store keeps times as whole milliseconds s
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -24,11 +25,12 @@ DEFAULT_MAX_STALLS: Final = 3
 MAX_TAGS: Final = 20
 MAX_META_BYTES: Final = 4096
 MAX_LOCK: Final = 128
+MAX_SHARDS: Final = 256
 #: Latest time that fits the ordering of the pending index: 2109.
 MAX_TIME_MS: Final = 2**42 - 1
 
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}(~[0-9]{1,3})?")
 _TASK: Final = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -37,6 +39,7 @@ _PAIRS: Final = [first + second for first in _DIGITS for second in _DIGITS]
 _VALUE: Final = {digit: value for value, digit in enumerate(_DIGITS)}
 #: A run is written with nine digits of base 32, so that text order is number order.
 RUN_WIDTH: Final = 9
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 _AUTO_ID: Final = re.compile(rf"([{_DIGITS}]{{{RUN_WIDTH}}})-([{_DIGITS}]{{8}})")
 
 
@@ -72,6 +75,12 @@ def is_run(text: str) -> bool:
 def make_suffix(chance: int) -> str:
     """Eight characters from 40 random bits: what makes an id nobody chose hard to guess."""
     return encode_run(chance & (2**40 - 1))[1:]
+
+
+def make_suffixes(chances: bytes) -> list[str]:
+    """The same for many, from eight random bytes each."""
+    pairs = [_PAIRS[chance & 1023] for chance in memoryview(chances).cast("H")]
+    return [a + b + c + d for a, b, c, d in zip(pairs[::4], pairs[1::4], pairs[2::4], pairs[3::4], strict=True)]
 
 
 def auto_id(run: str, suffix: str) -> str:
@@ -147,7 +156,42 @@ def checked_new_queue(queue: Any) -> str:
     """A queue's name that jobs may be put into: not the queue of failure handlers."""
     if checked_queue(queue).endswith("-fail"):
         raise InvalidOption("queue", f"{queue!r}: names that end in -fail are reserved for failure handlers")
+    if "~" in queue:
+        base = base_of(queue)
+        raise InvalidOption("queue", f"{queue!r} is a shard: jobs are put into {base!r}, which has one for each")
     return queue
+
+
+# --- shards ------------------------------------------------------------------------------------------------------
+
+
+def shard_name(queue: str, shard: int) -> str:
+    """One shard of a queue, which is a queue of its own: `mail~3`; of its failures: `mail~3-fail`."""
+    base = queue.removesuffix("-fail")
+    return f"{base}~{shard}{queue[len(base) :]}"
+
+
+def shard_names(queue: str, count: int) -> list[str]:
+    """All shards of a queue; the queue itself where it has none, or is one."""
+    return [shard_name(queue, shard) for shard in range(count)] if count and "~" not in queue else [queue]
+
+
+def base_of(queue: str) -> str:
+    """The queue that a shard is a part of: `mail~3` → `mail`. Others are their own."""
+    base = queue.removesuffix("-fail")
+    return base.partition("~")[0] + queue[len(base) :]
+
+
+def choose_shard(queue: str, count: int, *, id: str, lock: str, turn: int) -> str:
+    """Where a job belongs: with others of its lock, with others of its id; one that has neither, where it is its turn.
+
+    Jobs that must meet cannot be told by both: refused.
+    """
+    if id and lock:
+        raise InvalidOption(
+            "lock", f"queue {queue!r} has shards: a job there has an id or a lock, as either says which shard it is in"
+        )
+    return shard_name(queue, zlib.crc32((lock or id).encode()) % count if lock or id else turn % count)
 
 
 # --- options -----------------------------------------------------------------------------------------------------
@@ -197,6 +241,14 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     after: tuple[str, ...] = ()
     #: The workflow that it is a step, or a compensation, of.
     workflow: str = ""
+    #: The trace that it was enqueued in, as W3C headers (`traceparent`, …); nothing where there was none.
+    trace: dict[str, str] = {}
+
+    @property
+    def trace_id(self) -> str:
+        """The id of that trace, 32 hex digits; "" where there is none."""
+        match = _TRACEPARENT.fullmatch(self.trace.get("traceparent", ""))
+        return match[1] if match else ""
 
     @property
     def attempts(self) -> int:

@@ -310,6 +310,12 @@ def undo_order(steps: Sequence[Step], wanted: Iterable[int]) -> dict[int, list[i
     return {place: sorted(nearest[place]) for place in sorted(targets, reverse=True)}
 
 
+def last_steps(steps: Sequence[Step]) -> list[int]:
+    """Places of the steps that nothing comes after."""
+    inner = {parent for step in steps for parent in step.after}
+    return [place for place in range(len(steps)) if place not in inner]
+
+
 def beyond_repair(flow: Flow) -> str:
     """Why going on at the failed steps would lead nowhere; "" if it may."""
     for place in flow.roots:

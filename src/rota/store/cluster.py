@@ -1,116 +1,155 @@
-"""Calls to a cluster that redis-py does not make as Rota needs them: many at once, without a key, to every node.
-
-redis-py finds the node of a key and follows the redirections. A call that it could not place is sent again by the
-gateway, as every call may be.
-"""
+"""A cluster: which node serves which slot, learnt from the nodes, and again whenever they disagree."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import binascii
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 
-from rota.store.library import redis
+from rota.store.connection import Connection, Disconnected, ServerError, pack
+from rota.store.connections import Node
 
-#: Commands without a key. They go to the node of the keys that belong to no queue, whose clock the registry goes by.
-KEYLESS: Final = frozenset({"PING", "ECHO", "TIME", "INFO", "CONFIG", "PUBLISH"})
-_HOME: Final = "{~}"
-#: To one node, by one client: a call for each lane of the gateway, and a read for each stream that is followed.
-NODE_CONNECTIONS: Final = 10_000
+SLOTS: Final = 16_384
+#: Where commands without a key go: to the node of the keys that belong to no queue, whose clock the registry goes by.
+HOME: Final = "{~}"
+ASKING: Final = pack(("ASKING",))
+#: A slot that is on its way may send a call to and fro; then it is sent again from the beginning.
+REDIRECTIONS: Final = 5
+#: How a server says that it is none of a cluster's.
+NO_CLUSTER: Final = "cluster support disabled"
 
-
-def new_client(hosts: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> Any:
-    """A client of the cluster that these nodes belong to. Opens nothing yet."""
-    library = redis().asyncio
-
-    nodes = [library.cluster.ClusterNode(host, port) for host, port in hosts]
-    # A slot that has moved is remembered by itself, without learning all anew.
-    client_class = type("RedisCluster", (library.RedisCluster,), {"aclose": _learn_anew})
-    return client_class(startup_nodes=nodes, reinitialize_steps=0, max_connections=NODE_CONNECTIONS, **options)
+NodeOpener = Callable[[str, int, type[Connection]], Awaitable[Connection]]
 
 
-async def _learn_anew(client: Any) -> None:
-    """What redis-py closes a client for when a slot is not served: to ask again who serves what.
-
-    The connections need not be closed for that, as others wait for answers on them; `close` does it.
-    """
-    client._initialize = True
-
-
-async def close(client: Any) -> None:
-    """Closes all connections; redis-py's own `aclose` would not, where it has yet to learn anew who serves what."""
-    client._initialize = True
-    manager = client.nodes_manager
-    nodes = [*manager.nodes_cache.values(), *manager.startup_nodes.values()]
-    # What it began to close by itself is waited for.
-    closing = [task for owner in (manager, *nodes) for task in owner._background_tasks]
-    await asyncio.gather(*closing, *(node.disconnect() for node in nodes), return_exceptions=True)
+@lru_cache(maxsize=10_000)
+def slot_of(key: str) -> int:
+    """The slot of a key: a digest of what stands between its first braces."""
+    start = key.find("{")
+    end = key.find("}", start + 1)
+    tag = key[start + 1 : end] if start >= 0 and end > start + 1 else key
+    return binascii.crc_hqx(tag.encode(), 0) % SLOTS
 
 
-def mended(error: Exception) -> Exception:
-    """What went wrong, in redis-py's own terms.
+class Cluster:
+    """The nodes of one cluster. Opens nothing until it is asked."""
 
-    It closes the connections to a node that one call could not reach, also under the hands of other calls, and those
-    then end in whatever error a closed connection happens to cause.
-    """
-    if isinstance(error, RuntimeError | AttributeError | AssertionError):
-        return redis().exceptions.ConnectionError(f"the connection was closed ({error})")
-    return error
+    def __init__(self, hosts: Sequence[tuple[str, int]], opener: NodeOpener) -> None:
+        self._opener = opener
+        self._hosts = list(hosts)
+        self._nodes: dict[tuple[str, int], Node] = {}
+        self._slots: list[Node | None] = []
+        self._learning: asyncio.Task[None] | None = None
+
+    def node_of(self, key: str) -> Node | None:
+        """Who serves a key, as far as is known; None before anything is."""
+        return self._slots[slot_of(key)] if self._slots else None
+
+    async def find(self, key: str) -> Node:
+        """Who serves a key. Asks if that is not known; raises if nobody does."""
+        if not self._slots:
+            await self.learn()
+        node = self.node_of(key)
+        if node is None:
+            raise ServerError(f"CLUSTERDOWN nobody serves slot {slot_of(key)}")
+        return node
+
+    async def primaries(self) -> list[Node]:
+        """Every node that serves a slot."""
+        if not self._slots:
+            await self.learn()
+        return list(dict.fromkeys(node for node in self._slots if node is not None))
+
+    async def ask(self, key: str, command: bytes) -> Any:
+        """The reply to one command, from wherever the key is by now."""
+        node = self.node_of(key) or await self.find(key)
+        for _ in range(REDIRECTIONS):
+            (reply,) = await (node.shared or await node.connect()).ask(command)
+            if not _is_redirection(reply):
+                return reply
+            code, slot, place = str(reply).split(" ", 2)
+            node = self._node_at(place, node)
+            if code == "MOVED":
+                self._slots[int(slot)] = node
+                continue
+            # Only this once, while the slot is on its way there.
+            _, reply = await (node.shared or await node.connect()).ask(ASKING + command, 2)
+            if not _is_redirection(reply):
+                return reply
+        raise ServerError(f"TRYAGAIN sent to and fro {REDIRECTIONS} times, as a slot is on its way")
+
+    async def recover(self, error: Exception) -> None:
+        """What is to be done before a call is tried again that ended so."""
+        with suppress(ServerError, OSError):  # then the call itself will meet it
+            await self.learn()
+
+    async def learn(self) -> None:
+        """Asks who serves what, once for all who want to know meanwhile."""
+        if self._learning is None:
+            self._learning = asyncio.create_task(self._learn())
+            self._learning.add_done_callback(self._learnt)
+        await asyncio.shield(self._learning)
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        if self._learning is not None:
+            self._learning.cancel()
+            await asyncio.gather(self._learning, return_exceptions=True)
+        await asyncio.gather(*(node.close() for node in self._nodes.values()))
+
+    async def _learn(self) -> None:
+        trouble: Exception = Disconnected("the URL names no node")
+        # Those that are connected first: one that is gone may take its time to say so.
+        known = sorted(self._nodes, key=lambda place: self._nodes[place].shared is None)
+        for host, port in dict.fromkeys([*known, *self._hosts]):
+            node = self._node(host, port)
+            try:
+                (answer,) = await (node.shared or await node.connect()).ask(pack(("CLUSTER", "SLOTS")))
+            except OSError as error:
+                trouble = error
+                continue
+            if isinstance(answer, ServerError):
+                raise answer
+            slots: list[Node | None] = [None] * SLOTS
+            for first, last, primary, *_ in answer:
+                # A node that does not know its own name is where it was found.
+                serving = self._node((primary[0] or b"").decode() or host, int(primary[1]))
+                slots[first : last + 1] = [serving] * (last + 1 - first)
+            self._slots = slots
+            await self._forget({node for node in slots if node is not None})
+            return
+        raise trouble
+
+    async def _forget(self, serving: set[Node]) -> None:
+        """Nodes that serve nothing any more, unless the next to be asked is named by the URL."""
+        for place in [place for place, node in self._nodes.items() if node not in serving]:
+            if place not in self._hosts:
+                await self._nodes.pop(place).close()
+
+    def _learnt(self, learning: asyncio.Task[None]) -> None:
+        self._learning = None
+        if not learning.cancelled():
+            learning.exception()  # whoever waits for it hears of it; if nobody does any more, it does not matter
+
+    def _node_at(self, place: str, asked: Node) -> Node:
+        """The node that a redirection names: host:port, where no host means that of the node that was asked."""
+        host, _, port = place.rpartition(":")
+        if not host or host == "?":
+            host = next(name for (name, _), node in self._nodes.items() if node is asked)
+        return self._node(host, int(port))
+
+    def _node(self, host: str, port: int) -> Node:
+        node = self._nodes.get((host, port))
+        if node is None:
+
+            def opener(kind: type[Connection]) -> Awaitable[Connection]:
+                return self._opener(host, port, kind)
+
+            node = self._nodes[host, port] = Node(opener)
+        return node
 
 
-async def execute(client: Any, words: Sequence[Any]) -> Any:
-    """One plain command, on the node where it belongs."""
-    await client.initialize()
-    target = {"target_nodes": client.get_node_from_key(_HOME)} if words[0] in KEYLESS else {}
-    return await client.execute_command(*words, **target)
-
-
-async def execute_all(client: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
-    """Many commands, in one round trip to each node. An error that one of them met stands in place of its answer."""
-    await client.initialize()
-    pipeline = client.pipeline()
-    for words in commands:
-        target = {"target_nodes": client.get_node_from_key(_HOME)} if words[0] in KEYLESS else {}
-        pipeline.execute_command(*words, **target)
-    try:
-        answers: list[Any] = await pipeline.execute(raise_on_error=False, allow_redirections=False)
-    except (redis().exceptions.RedisError, OSError, EOFError) as error:
-        return [error] * len(commands)  # of the other nodes' answers nothing is known
-    return answers
-
-
-async def execute_everywhere(client: Any, words: Sequence[Any]) -> list[Any]:
-    """One command on each primary; the answers in no order."""
-    await client.initialize()
-    sent = (client.execute_command(*words, target_nodes=node) for node in client.get_primaries())
-    return await asyncio.gather(*sent)
-
-
-async def wait_for_replicas(client: Any, writes: Mapping[str, Sequence[Any]], replicas: int, timeout_ms: int) -> int:
-    """Waits on the nodes of some keys for their replicas; the number reached by the node that reached the fewest.
-
-    WAIT speaks of its own connection's writes: each key comes with a write that changes nothing, which brings the
-    offset of all earlier ones along.
-    """
-    await client.initialize()
-    by_node: dict[Any, list[Sequence[Any]]] = defaultdict(list)
-    for key, words in writes.items():
-        by_node[client.get_node_from_key(key)].append(words)
-    reached = await asyncio.gather(
-        *(_wait(client, node, of_node[-1], replicas, timeout_ms) for node, of_node in by_node.items())
-    )
-    return min(reached, default=replicas)
-
-
-async def _wait(client: Any, node: Any, write: Sequence[Any], replicas: int, timeout_ms: int) -> int:
-    command = redis().asyncio.cluster.PipelineCommand
-    sent = [command(0, *write), command(1, "WAIT", replicas, timeout_ms)]
-    await node.execute_pipeline(sent)
-    if isinstance(sent[0].result, Exception):
-        # The slot may have moved: this follows it, and makes the client remember where it is.
-        await client.execute_command(*write)
-        raise sent[0].result
-    if isinstance(sent[1].result, Exception):
-        raise sent[1].result
-    return int(sent[1].result)
+def _is_redirection(reply: Any) -> bool:
+    return isinstance(reply, ServerError) and reply.code in ("MOVED", "ASK")

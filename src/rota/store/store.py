@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rota.core.codec import decode_counts
-from rota.core.job import Counts, JobRef, encode_run, make_suffix
+from rota.core.job import Counts, JobRef, encode_run, make_suffixes
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
 from rota.store.scripts import script
@@ -39,6 +39,8 @@ SLICES: Final[Mapping[str, int]] = {
 #: Runs that a claim reaps, expires or promotes on its way (`housekeeping.lua`): then it is asked again at once.
 CHORES: Final = 60
 BATCH_BYTES: Final = 4 * 2**20
+#: Random parts of ids that are made at a time.
+SUFFIXES: Final = 128
 
 
 class NewJob(NamedTuple):
@@ -49,15 +51,16 @@ class NewJob(NamedTuple):
     due: str
     expiry: str
     body: bytes
-    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`.
+    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`; behind a ! a token
+    #: by which it is made once.
     flags: str = "-"
 
 
 class Made(NamedTuple):
     """What became of a new job: its run ("made"), or the unfinished run of its id and what happened to that one.
 
-    "updated", "in_use" (left alone), or why it cannot be changed into the job asked for: "task", "after"; "untied":
-    there is no such run any more, and the job comes after others.
+    "updated", "in_use" (left alone), "again" (its token made that one before), or why it cannot be changed into the job
+    asked for: "task", "after"; "untied": there is no such run any more, and the job comes after others.
     """
 
     id: str
@@ -92,7 +95,7 @@ class Claims(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """Report: the attempt succeeded."""
+    """Report: the attempt succeeded. `rule` is how long it is kept, and behind a space its task."""
 
     run: str
     claim: str
@@ -183,6 +186,17 @@ class Store:
         answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
         return answer.decode()
 
+    async def update(
+        self, ref: JobRef, *, seen: str, flags: str, priority: int, due: str, expiry: str, body: bytes
+    ) -> str:
+        """Changes a run that waits, or the arguments of a dead letter: "updated", or why not.
+
+        "missing", "changed" since it was read (`seen` is its digest then), "processing", "ended" and how.
+        """
+        words: list[Argument] = [ref.id, ref.run or "", seen, flags, priority, due, expiry, body]
+        answer = await self._rare("update", ref.queue, words)
+        return answer.decode()
+
     async def delete(self, ref: JobRef) -> str:
         """Removes a run: "deleted", "stopping" (its handler has been told) or "missing"."""
         answer = await self._rare("delete", ref.queue, [ref.id, ref.run or ""])
@@ -260,14 +274,15 @@ class Store:
         return refused
 
     async def heartbeat(
-        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS
+        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS, is_aside: bool = False
     ) -> dict[str, str]:
         """Extends the leases of (run, claim) pairs; run -> "cancelled" | "lost" for handlers that must stop."""
         told: dict[str, str] = {}
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            answer = await self.gateway.run("heartbeat", self.script_keys("heartbeat", queue), words)
+            keys = self.script_keys("heartbeat", queue)
+            answer = await self.gateway.run("heartbeat", keys, words, is_aside=is_aside)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 
@@ -318,6 +333,13 @@ class Store:
         if without:
             await self.gateway.command("HDEL", key, *without)
 
+    async def enlist(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Lists queues, each with the number of shards asked for; and how many each has: 0 for none."""
+        words: list[Argument] = [word for pair in wanted.items() for word in pair]
+        keys = [self.keys.shared(key) for key in script("enlist").keys]
+        answer = await self.gateway.run("enlist", keys, words)
+        return dict(zip(wanted, map(int, answer), strict=True))
+
     async def register_queues(self, queues: Sequence[str]) -> None:
         """Adds to the names that `queue list` shows."""
         await self.gateway.command("SADD", self.keys.shared("queues"), *queues)
@@ -356,22 +378,41 @@ def read_refusals(answer: list[bytes], reports: Sequence[Report]) -> dict[str, s
 
 
 class _Asked:
-    """One caller's jobs on their way through a door: what became of each so far."""
+    """One caller's jobs on their way through a door: how many have left, and what became of each so far."""
 
-    def __init__(self, count: int, done: asyncio.Future[None]) -> None:
+    __slots__ = ("error", "future", "jobs", "left", "made")
+
+    def __init__(self, jobs: Sequence[NewJob]) -> None:
+        self.jobs = jobs
+        self.left = 0
         self.made: list[Made] = []
-        self.count = count
-        self.done = done
+        self.error: Exception | None = None
+        #: For a caller who waits while another one's jobs are under way.
+        self.future: asyncio.Future[None] | None = None
 
-    def answer(self, made: Made) -> None:
-        # Jobs leave in order and so do the answers: appending puts each in its place.
-        self.made.append(made)
-        if len(self.made) == self.count and not self.done.done():
-            self.done.set_result(None)
+    @property
+    def is_answered(self) -> bool:
+        return self.error is not None or len(self.made) == len(self.jobs)
 
-    def refuse(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
+    def tell(self) -> None:
+        if self.future is not None and not self.future.done() and self.is_answered:
+            self.future.set_result(None)
+
+    async def answer(self) -> list[Made]:
+        if not self.is_answered:
+            self.future = asyncio.get_running_loop().create_future()
+            await self.future
+        if self.error is not None:
+            raise self.error
+        return self.made
+
+
+class _Load(NamedTuple):
+    """What one call carries: parts of what callers asked for, and the words that say it."""
+
+    parts: list[tuple[_Asked, Sequence[NewJob]]]
+    suffixes: list[str]
+    words: list[Argument]
 
 
 class _Door:
@@ -379,65 +420,106 @@ class _Door:
 
     One call is under way at a time, so that jobs are made in the order in which they were asked for; what is asked
     for meanwhile leaves together with the next. Calls are numbered: that is what lets the server recognise one that
-    is sent again.
+    is sent again. Whoever finds nobody under way sends his jobs himself and at once: a task of its own would cost more
+    than all the rest of it.
     """
 
     def __init__(self, store: Store, queue: str) -> None:
         self._store = store
         self._queue = queue
-        self._waiting: deque[tuple[NewJob, _Asked]] = deque()
+        self._keys = store.script_keys("enqueue", queue)
+        self._waiting: deque[_Asked] = deque()
+        self._suffixes: list[str] = []
         self._number = 0
+        self._is_busy = False
         self._sending: asyncio.Task[None] | None = None
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Made]:
         if not jobs:
             return []
-        loop = asyncio.get_running_loop()
-        asked = _Asked(len(jobs), loop.create_future())
-        self._waiting.extend((job, asked) for job in jobs)
-        if self._sending is None or self._sending.done():
-            self._sending = loop.create_task(self._send())
-        await asked.done
-        return asked.made
-
-    async def _send(self) -> None:
-        keys = self._store.script_keys("enqueue", self._queue)
-        while self._waiting:
-            part = self._next_batch()
-            suffixes = [make_suffix(secrets.randbits(40)) for _ in part]
-            self._number += 1
-            words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
-            for (job, _), suffix in zip(part, suffixes, strict=True):
-                name = f"{job.flags}={job.id}" if job.id else ""
-                words += (name, suffix, job.priority, job.due, job.expiry, job.body)
+        asked = _Asked(jobs)
+        self._waiting.append(asked)
+        if not self._is_busy:
+            self._is_busy = True
+            load = self._next_load()
             try:
-                answer = await self._store.gateway.run("enqueue", keys, words)
-            except Exception as error:
-                # Whatever it is, it is the callers' to hear; those who come after them get their own try.
-                for _, asked in part:
-                    asked.refuse(error)
-            else:
-                _answer(part, suffixes, answer)
+                await self._send(load)
+            except asyncio.CancelledError:
+                # The call may have reached the server, and it may carry the jobs of others: it is sent again.
+                self._sending = asyncio.create_task(self._send_all(load))
+                raise
+            self._go_on()
+        return await asked.answer()
 
-    def _next_batch(self) -> list[tuple[NewJob, _Asked]]:
-        part: list[tuple[NewJob, _Asked]] = []
-        size = 0
-        while self._waiting and len(part) < BATCH:
-            size += len(self._waiting[0][0].body)
-            if part and size > BATCH_BYTES:
-                break
-            part.append(self._waiting.popleft())
-        return part
+    def _go_on(self) -> None:
+        if self._waiting:
+            self._sending = asyncio.create_task(self._send_all(self._next_load()))
+        else:
+            self._is_busy = False
+
+    async def _send_all(self, load: _Load) -> None:
+        await self._send(load)
+        while self._waiting:
+            await self._send(self._next_load())
+        self._is_busy = False
+
+    async def _send(self, load: _Load) -> None:
+        try:
+            answer = await self._store.gateway.run("enqueue", self._keys, load.words)
+            _answer(load, answer)
+        except Exception as error:
+            # Whatever it is, it is the callers' to hear; those who come after them get their own try.
+            for asked, _ in load.parts:
+                asked.error = error
+                asked.left = len(asked.jobs)
+            if self._waiting and self._waiting[0].error is not None:
+                self._waiting.popleft()
+        for asked, _ in load.parts:
+            asked.tell()
+
+    def _next_load(self) -> _Load:
+        parts: list[tuple[_Asked, Sequence[NewJob]]] = []
+        count = size = 0
+        self._number += 1
+        words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
+        while self._waiting and count < BATCH and size < BATCH_BYTES:
+            asked = self._waiting[0]
+            start = asked.left
+            for job in asked.jobs[start : start + BATCH - count]:
+                size += len(job.body)
+                if count and size > BATCH_BYTES:
+                    break
+                name = f"{job.flags}={job.id}" if job.id else ""
+                words += (name, "", job.priority, job.due, job.expiry, job.body)
+                count += 1
+                asked.left += 1
+            parts.append((asked, asked.jobs[start : asked.left]))
+            if asked.left == len(asked.jobs):
+                self._waiting.popleft()
+        suffixes = self._take_suffixes(count)
+        words[4::6] = suffixes
+        return _Load(parts, suffixes, words)
+
+    def _take_suffixes(self, count: int) -> list[str]:
+        """Made in stock: asking the system for random bytes costs as much for many as for one."""
+        if len(self._suffixes) < count:
+            self._suffixes = make_suffixes(secrets.token_bytes(8 * max(SUFFIXES, count)))
+        taken = self._suffixes[-count:]
+        del self._suffixes[-count:]
+        return taken
 
 
-def _answer(part: list[tuple[NewJob, _Asked]], suffixes: list[str], answer: list[bytes]) -> None:
+def _answer(load: _Load, answer: list[bytes]) -> None:
     number = int(answer[0])
     others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
-    for place, (job, asked) in enumerate(part):
-        if place in others:
-            outcome, holder = others[place]
-            asked.answer(Made(job.id, holder, outcome))
-        else:
-            number += 1
-            run = encode_run(number)
-            asked.answer(Made(job.id or f"{run}-{suffixes[place]}", run))
+    place = 0
+    for asked, jobs in load.parts:
+        for job in jobs:
+            if place in others:
+                outcome, holder = others[place]
+                asked.made.append(Made(job.id, holder, outcome))
+            else:
+                number += 1
+                run = encode_run(number)
+                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run))
+            place += 1

@@ -62,10 +62,7 @@ class Announcer:
             "slots": worker.slots,
             "busy": worker.flights.busy,
             "finished": worker.tower.finished,
-            "running": [
-                {"job": f.job_id, "task": f.body.task if f.body else "", "attempt": f.job.counts.attempt}
-                for f in flights[:_SHOWN]
-            ],
+            "running": [{"job": f.job_id, "task": f.task, "attempt": f.job.counts.attempt} for f in flights[:_SHOWN]],
             "runners": [{"pid": r.pid, "kind": r.kind, "busy": len(r.flights), "done": r.done} for r in runners],
             "cpu_seconds": round(sum(map(cpu_seconds, pids)), 2),
             "rss_bytes": sum(map(rss_bytes, pids)),

@@ -1,8 +1,9 @@
 """Where jobs come in and reports go out: one loop, one round trip at a time.
 
 What has ended since the last round trip is reported together, and the claim for the slots that became free travels
-with it. A report is kept until the store has answered for it, however long that takes; a claim whose answer got lost
-is asked again with the same number, and brings the same jobs.
+with it. Where jobs are short, it is also for the slots that will be free when its answer comes: those jobs wait here
+for a moment, so that no slot waits for a round trip. A report is kept until the store has answered for it, however
+long that takes; a claim whose answer got lost is asked again with the same number, and brings the same jobs.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import logging
 import math
 import random
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rota.core.concurrency import ahead
+from rota.core.job import base_of
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.keys import failures_of
 from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
@@ -31,6 +35,10 @@ LOOK_AGAIN_S: Final = 1.8
 #: one that may have to take over a lease, as then a tick that comes late would put that off by a whole lease.
 LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
+#: A job that was claimed ahead and has had no slot for this long is given back: another worker may have one.
+WAIT_FOR_SLOT_S: Final = 0.5
+#: While every slot is busy nothing is urgent: what ends within this time is reported together.
+GATHER_S: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -39,6 +47,8 @@ class Line:
 
     queue: str
     weight: int
+    #: The shards of one queue are of one rank, and so are those of its failures.
+    rank: int = 0
     #: There may be work: unknown, or known from the last look.
     is_hopeful: bool = True
     #: A wake-up came and has not been used: with no slot free it must be passed on.
@@ -69,6 +79,8 @@ class Desk:
         *,
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
+        give_back: Callable[[], None],
+        give_back_late: Callable[[], None],
         hear_news: Callable[[str], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
@@ -76,17 +88,28 @@ class Desk:
         self._flights = flights
         self._slots = slots
         self._take = take
+        self._give_back = give_back
+        self._give_back_late = give_back_late
         self._hear_news = hear_news
         self._say_first = say_first
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
         self.lines = _lines(config)
+        self._has_shards = any("~" in line.queue for line in self.lines)
         self._reports: dict[str, list[Report]] = {}
         self._something = asyncio.Event()
         self._is_claiming = True
         self._stored = asyncio.Event()
+        #: When the last claim was sent, what had landed by then, and how long the last round trip took.
+        self._sent_at = 0.0
+        self._landed = 0
+        self._trip_s = 0.0
+        #: Claimed beyond the free slots, at most.
+        self._ahead = 0
         self.is_idle = asyncio.Event()
         self.is_connected = True
+        #: When the server last answered; by the loop's clock.
+        self.answered_at = 0.0
 
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
@@ -106,8 +129,9 @@ class Desk:
         self._something.set()
 
     def stop_claiming(self) -> None:
-        """From now on it only reports."""
+        """From now on it only reports. What has no slot yet is given back."""
         self._is_claiming = False
+        self._give_back()
         self._something.set()
 
     @property
@@ -125,6 +149,8 @@ class Desk:
         """For ever: waits for something to do, and does it."""
         while True:
             await self._wait()
+            if self._flights.busy >= self._slots():
+                await asyncio.sleep(GATHER_S)
             try:
                 await self._exchange()
                 if not self.is_connected:
@@ -140,22 +166,26 @@ class Desk:
 
     async def _wait(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._something.is_set():
-            self._something.clear()
-            return
-        now = loop.time()
-        until = (
-            min((line.look_at for line in self.lines), default=now + LOOK_AGAIN_S)
-            if self._is_claiming
-            else now + LOOK_AGAIN_S
-        )
-        if until > now:
+        if not self._something.is_set():
+            until = self._look_at(loop.time())
             try:
                 async with asyncio.timeout_at(until):
                     await self._something.wait()
             except TimeoutError:
                 pass  # time to look
         self._something.clear()
+        waiting = self._flights.waiting
+        if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= time.monotonic():
+            self._give_back_late()
+
+    def _look_at(self, now: float) -> float:
+        """When to look, if nothing happens before."""
+        if not self._is_claiming:
+            return now + LOOK_AGAIN_S
+        moments = [line.look_at for line in self.lines]
+        if self._flights.waiting:
+            moments.append(self._flights.waiting[0].claimed_at + WAIT_FOR_SLOT_S)
+        return min(moments)
 
     async def _exchange(self) -> None:
         """One round trip for all reports and the first claim; more while slots are free and queues hopeful."""
@@ -183,7 +213,7 @@ class Desk:
         if not self._is_claiming:
             return False
         is_due = line.look_at <= now
-        return is_due or line.is_woken or (line.is_hopeful and self._flights.busy < self._slots())
+        return is_due or line.is_woken or (line.is_hopeful and self._share(line) > 0)
 
     async def _round_trip(self, line: Line | None) -> None:
         reports = {queue: list(of_queue) for queue, of_queue in self._reports.items()}
@@ -196,6 +226,7 @@ class Desk:
         requests = [call for _, call, _ in calls]
         if line is not None:
             if not line.is_unanswered:
+                self._reckon()
                 # With no slot free it takes nothing, but what is due is done, and another worker is woken.
                 line.asked = min(BATCH, self._share(line))
                 line.call += 1
@@ -206,13 +237,16 @@ class Desk:
             requests.append(self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token))
         if not requests:
             return
+        sent_at = time.perf_counter()
         answers = await self._store.gateway.run_many(requests)
+        self.answered_at = asyncio.get_running_loop().time()
+        self._trip_s = time.perf_counter() - sent_at
         for (queue, _, part), answer in zip(calls, answers, strict=False):
             for run, why in read_refusals(answer, part).items():
                 if why == "lease_lost":
                     logger.warning("the report of run %s in queue %s came too late: its lease was lost", run, queue)
             for report in part:
-                self._flights.settle((queue, report.run, report.claim))
+                self._flights.settle(queue, report.run, report.claim)
         for queue, of_queue in reports.items():
             kept = self._reports[queue][len(of_queue) :]
             if kept:
@@ -246,7 +280,7 @@ class Desk:
                         return
                     logger.error("the report of run %s in queue %s cannot be stored: %s", report.run, queue, error)
                 of_queue.remove(report)
-                self._flights.settle((queue, report.run, report.claim))
+                self._flights.settle(queue, report.run, report.claim)
             if not of_queue:
                 del self._reports[queue]
         self._stored.set()
@@ -262,7 +296,7 @@ class Desk:
             self._hear_news(line.queue)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful = True
-            if self._flights.busy < self._slots():
+            if self._room() > 0:
                 self._something.set()
         if line.failures is not None and claims.failures_ms is not None:
             self._expect(line.failures, claims.failures_ms)
@@ -293,22 +327,40 @@ class Desk:
             failures.is_hopeful = True
             self._something.set()
 
+    def _reckon(self) -> None:
+        """How many may be claimed ahead, going by what has landed since the last claim."""
+        now, landed = time.perf_counter(), self._flights.landed
+        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s + GATHER_S, self._slots())
+        self._sent_at, self._landed = now, landed
+
+    def _room(self) -> int:
+        """How many jobs can be taken: there are slots for them, or will be when the answer comes."""
+        flights = self._flights
+        return max(0, self._slots() + self._ahead - flights.busy - len(flights.waiting))
+
     def _share(self, line: Line) -> int:
-        free = max(0, self._slots() - self._flights.busy)
-        if not self._weighted or free <= 1:
-            return free
+        """How many jobs a line may be asked for."""
+        room = self._room()
+        if not self._weighted:
+            # Strictly in order: none, while a queue before it may have more.
+            return 0 if any(other.is_hopeful for other in self.lines[: self.lines.index(line)]) else room
+        if room <= 1:
+            return room
         hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]
-        return max(1, free * line.weight // sum(hopeful))
+        return max(1, room * line.weight // sum(hopeful))
 
     def _ordered(self) -> list[Line]:
-        """Strictly as given; or, by weight, in an order drawn so that each comes first in proportion."""
+        """Strictly as given, but for the shards of one queue, of which none comes first; or, by weight, in an order
+        drawn so that each comes first in proportion.
+        """
         if not self._weighted:
-            return self.lines
+            return sorted(self.lines, key=lambda line: (line.rank, random.random())) if self._has_shards else self.lines
         return sorted(self.lines, key=lambda line: random.random() ** (1 / line.weight), reverse=True)
 
     def _tell_idle(self) -> None:
         is_idle = (
-            not self._flights.by_key
+            not self._flights.by_run
+            and not self._flights.busy
             and not self._reports
             and not any(line.is_hopeful or line.is_unanswered for line in self.lines)
         )
@@ -327,6 +379,9 @@ def _lines(config: WorkerConfig) -> list[Line]:
         if failures_of(queue) not in config.queues:
             line.failures = Line(failures_of(queue), line.weight, is_hopeful=False, look_at=math.inf, is_quiet=True)
             lines.append(line.failures)
+    ranks: dict[str, int] = {}
+    for line in lines:
+        line.rank = ranks.setdefault(base_of(line.queue), len(ranks))
     return lines
 
 

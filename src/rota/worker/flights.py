@@ -1,109 +1,158 @@
-"""The jobs that this worker holds, from claim to acknowledgement, and when each must be stopped."""
+"""The jobs that this worker holds, from claim to acknowledgement, and when each must be looked at."""
 
 from __future__ import annotations
 
-import heapq
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from rota.core.codec import Body
+from rota.core.codec import UndecodableRecord, decode_body
+from rota.core.job import DEFAULT_OPTIONS, Options
 from rota.store.store import Claimed
 
 if TYPE_CHECKING:
     from rota.worker.pool import RunnerProcess
 
-Key = tuple[str, str, str]  # queue, run, claim: a run whose lease was lost may come back to the worker that lost it
-#: Entries of the calendar whose flights have ended are swept out when there are this many, and most are such.
-_CROWDED: Final = 1_000
+#: What is to happen, and how many seconds after it was asked for.
+Reminder = tuple[str, float]
 
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """One claimed job. It has a slot until its handler has ended, and a lease until the store knows."""
+    """One claimed job. It has a slot while its handler runs, and a lease until the store knows how it ended."""
 
     job: Claimed
-    body: Body | None
+    options: Options = DEFAULT_OPTIONS
+    #: Which kind of runner it needs: loop or process.
+    kind: str = "loop"
+    #: None while it waits for a slot.
     runner: RunnerProcess | None = None
+    #: What its runner calls it.
+    number: int = 0
+    claimed_at: float = 0.0
     started_at: float = 0.0
-    progressed_at: float = 0.0
     #: Why it is to stop: timeout, progress, cancelled, lost, shutdown, retired; None while it may go on.
     stop_reason: str | None = None
-    #: The handler has ended, and its report waits to be stored.
+    #: The handler has ended, or never began, and its report waits to be stored.
     is_landed: bool = False
-
-    @property
-    def key(self) -> Key:
-        """Queue, run and claim."""
-        return self.job.queue, self.job.run, self.job.claim
+    has_slot: bool = False
+    reminders: tuple[Reminder, ...] = ()
 
     @property
     def job_id(self) -> str:
         """`queue:id`, for people."""
-        return f"{self.job.queue}:{self.body.id if self.body else '@' + self.job.run}"
+        try:
+            return f"{self.job.queue}:{decode_body(self.job.run, self.job.record).id}"
+        except UndecodableRecord:
+            return f"{self.job.queue}:@{self.job.run}"
+
+    @property
+    def task(self) -> str:
+        """The name of its task, for people."""
+        try:
+            return decode_body(self.job.run, self.job.record).task
+        except UndecodableRecord:
+            return ""
+
+
+class Calendar:
+    """When flights must be looked at. Those that got the same time stand in one line: who came later is due later."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Reminder, dict[Flight, float]] = {}
+
+    def put(self, reminder: Reminder, flight: Flight, now: float) -> float:
+        """Reminds of a flight, that many seconds from now; returns when. Put in again, it goes to the end."""
+        line = self._lines.get(reminder)
+        if line is None:
+            line = self._lines[reminder] = {}
+        if line.pop(flight, None) is None:
+            flight.reminders = (*flight.reminders, reminder)
+        due = line[flight] = now + reminder[1]
+        return due
+
+    def drop(self, flight: Flight) -> None:
+        """Forgets all about it."""
+        for reminder in flight.reminders:
+            line = self._lines[reminder]
+            del line[flight]
+            if not line:
+                del self._lines[reminder]
+        flight.reminders = ()
+
+    def next(self) -> float | None:
+        """When something is due; None when nothing is."""
+        return min((next(iter(line.values())) for line in self._lines.values()), default=None)
+
+    def due(self, now: float) -> list[tuple[Flight, str]]:
+        """What is due by now. It is not told again."""
+        found: list[tuple[Flight, str]] = []
+        for reminder, line in list(self._lines.items()):
+            for flight, at in list(line.items()) if next(iter(line.values())) <= now else ():
+                if at > now:
+                    break
+                del line[flight]
+                flight.reminders = tuple(other for other in flight.reminders if other != reminder)
+                found.append((flight, reminder[0]))
+            if not line:
+                del self._lines[reminder]
+        return found
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
 
 
 @dataclass(slots=True)
 class Flights:
-    """All of them, by key; and a calendar of what must happen to them when."""
+    """All of them, by queue and run; and those that wait for a slot, in the order in which they were claimed.
 
-    by_key: dict[Key, Flight] = field(default_factory=dict[Key, Flight])
+    A run whose lease was lost may come back to the worker that lost it. Then the newer flight is the one that is held.
+    """
+
+    by_run: dict[tuple[str, str], Flight] = field(default_factory=dict[tuple[str, str], Flight])
+    waiting: deque[Flight] = field(default_factory=deque[Flight])
+    calendar: Calendar = field(default_factory=Calendar)
+    #: Slots in use.
     busy: int = 0
-    _newest: dict[tuple[str, str], Flight] = field(default_factory=dict[tuple[str, str], Flight])
-    _calendar: list[tuple[float, int, Flight, str]] = field(default_factory=list[tuple[float, int, Flight, str]])
-    _entries: int = 0
+    #: How many have had a slot, and left it.
+    landed: int = 0
 
     def add(self, flight: Flight) -> Flight | None:
-        """A claimed job takes a slot. Returns the flight of an earlier claim of the same run, which is lost then."""
-        older = self._newest.get(flight.key[:2])
-        self._newest[flight.key[:2]] = self.by_key[flight.key] = flight
-        self.busy += 1
+        """Takes one in; returns the flight of the same run that it takes the place of, if there is one."""
+        key = flight.job.queue, flight.job.run
+        older = self.by_run.get(key)
+        self.by_run[key] = flight
         return older
+
+    def start(self, flight: Flight) -> None:
+        """It gets a slot."""
+        flight.has_slot = True
+        self.busy += 1
 
     def land(self, flight: Flight) -> None:
         """Its handler has ended: the slot is free, the lease is not."""
-        if not flight.is_landed:
-            flight.is_landed = True
+        flight.is_landed = True
+        if flight.has_slot:
+            flight.has_slot = False
             self.busy -= 1
+            self.landed += 1
+        if flight.reminders:
+            self.calendar.drop(flight)
 
-    def settle(self, key: Key) -> None:
+    def settle(self, queue: str, run: str, claim: str) -> None:
         """The store knows: nothing is held any more."""
-        flight = self.by_key.pop(key, None)
-        if flight is not None:
-            self.land(flight)
-            if self._newest.get(key[:2]) is flight:
-                del self._newest[key[:2]]
+        flight = self.by_run.get((queue, run))
+        if flight is not None and flight.job.claim == claim:
+            del self.by_run[queue, run]
 
     def held(self) -> dict[str, list[tuple[str, str]]]:
         """Queue -> (run, claim) of every lease."""
         held: dict[str, list[tuple[str, str]]] = {}
-        for flight in self._newest.values():
+        for flight in self.by_run.values():
             held.setdefault(flight.job.queue, []).append((flight.job.run, flight.job.claim))
         return held
 
     def airborne(self) -> Iterator[Flight]:
-        """Those whose handler has not ended."""
-        return (flight for flight in self.by_key.values() if not flight.is_landed)
-
-    def remind(self, at: float, flight: Flight, what: str) -> None:
-        """Puts something into the calendar."""
-        if len(self._calendar) > max(_CROWDED, 4 * len(self.by_key)):
-            self._calendar = [entry for entry in self._calendar if not entry[2].is_landed]
-            heapq.heapify(self._calendar)
-        self._entries += 1
-        heapq.heappush(self._calendar, (at, self._entries, flight, what))
-
-    def next_reminder(self) -> float | None:
-        """When the calendar has something; entries of flights that have ended are dropped."""
-        while self._calendar and self._calendar[0][2].is_landed:
-            heapq.heappop(self._calendar)
-        return self._calendar[0][0] if self._calendar else None
-
-    def due(self, now: float) -> list[tuple[Flight, str]]:
-        """What the calendar has for now."""
-        due: list[tuple[Flight, str]] = []
-        while self._calendar and self._calendar[0][0] <= now:
-            _, _, flight, what = heapq.heappop(self._calendar)
-            if not flight.is_landed:
-                due.append((flight, what))
-        return due
+        """Those whose handler is at work."""
+        return (flight for flight in self.by_run.values() if flight.has_slot)

@@ -12,13 +12,14 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from rota.errors import ConfigurationError
-from rota.worker.flights import Flight, Key
+from rota.worker.flights import Flight
 from rota.worker.guardian import Guardian
 from rota.worker.processes import kill_group, kill_tree, rss_bytes
-from rota.worker.wire import Message, frame, read_frame
+from rota.worker.wire import Broken, Ears, FromRunner, Hello, Lag, Outcome, Quit, ToRunner, decode_from_runner, frame
 
 logger = logging.getLogger("rota.worker")
 
@@ -40,7 +41,8 @@ class RunnerProcess:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.flights: dict[Key, Flight] = {}
+        #: What it runs, by the numbers under which it knows them.
+        self.flights: dict[int, Flight] = {}
         self.done = 0
         self.is_ready = False
         self.is_retired = False
@@ -60,7 +62,12 @@ class RunnerProcess:
         self.is_doomed = False
         #: It did not die by itself.
         self.was_killed = False
-        self._outbox: list[Message] = []
+        self._outbox: list[ToRunner] = []
+
+    @property
+    def is_usable(self) -> bool:
+        """It may be given jobs."""
+        return not (self.is_retired or self.has_ended)
 
     @property
     def pid(self) -> int:
@@ -72,8 +79,8 @@ class RunnerProcess:
         """The process group that it leads, with what its handlers start; 0 where there is none."""
         return self._process.pid if self._process is not None else 0
 
-    async def start(self, app: str, *, measures_lag: bool, log: LogSetup | None) -> asyncio.StreamReader:
-        """Starts the process; the reader gives what it says."""
+    async def start(self, app: str, ears: Ears[FromRunner], *, measures_lag: bool, log: LogSetup | None) -> None:
+        """Starts the process; the ears hear what it says."""
         loop = asyncio.get_running_loop()
         to_child, from_parent = os.pipe()
         to_parent, from_child = os.pipe()
@@ -87,18 +94,14 @@ class RunnerProcess:
         finally:
             os.close(to_child)
             os.close(from_child)
-        reader = asyncio.StreamReader(limit=2**26)
-        self._reader, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(to_parent, "rb", buffering=0)
-        )
+        self._reader, _ = await loop.connect_read_pipe(lambda: ears, os.fdopen(to_parent, "rb", buffering=0))
         self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(from_parent, "wb", buffering=0))
         if self.is_doomed:
             self.kill()
         elif self._outbox:
             self._flush()
-        return reader
 
-    def say(self, message: Message) -> None:
+    def say(self, message: ToRunner) -> None:
         """Sends soon: what is said in one turn of the loop travels together."""
         self._outbox.append(message)
         if len(self._outbox) == 1 and self._writer is not None:
@@ -124,7 +127,7 @@ class RunnerProcess:
     def quit(self) -> None:
         """Asks it to leave; it has nothing to do any more."""
         self.is_quitting = True
-        self.say(["quit"])
+        self.say(Quit())
 
     async def wait(self) -> int:
         """Until it has ended; its exit code."""
@@ -139,7 +142,7 @@ class RunnerProcess:
 
 
 class Pool:
-    """All runners of a worker. `on_message` and `on_death` are told what they say, and when one is gone."""
+    """All runners of a worker. `on_messages` and `on_death` are told what they say, and when one is gone."""
 
     def __init__(
         self,
@@ -150,7 +153,7 @@ class Pool:
         log: LogSetup | None = None,
         max_jobs: int | None,
         max_rss_mb: int | None,
-        on_message: Callable[[RunnerProcess, list[Any]], None],
+        on_messages: Callable[[RunnerProcess, list[FromRunner]], None],
         on_death: Callable[[RunnerProcess], None],
         on_broken: Callable[[str], None],
         make_runner: Callable[[str], RunnerProcess] = RunnerProcess,
@@ -161,7 +164,9 @@ class Pool:
         self._log = log
         self._max_jobs = max_jobs
         self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
-        self._on_message = on_message
+        #: Runners are renewed when they have served long enough.
+        self.wears_out = max_jobs is not None or max_rss_mb is not None
+        self._on_messages = on_messages
         self._on_death = on_death
         self._on_broken = on_broken
         self._make_runner = make_runner
@@ -187,15 +192,20 @@ class Pool:
         self._has_started = True
         return first.facts
 
+    @property
+    def is_starting(self) -> bool:
+        """A loop runner is on its way that jobs will be given to."""
+        return any(r.kind == "loop" and r.is_usable and not r.is_ready for r in self.runners)
+
     def runner_for(self, kind: str) -> RunnerProcess:
         """Who takes the next job: the least busy loop runner, or an idle process runner, started if need be."""
-        usable = [r for r in self.runners if r.kind == kind and not r.is_retired and not r.has_ended]
         if kind == "process":
-            idle = [r for r in usable if not r.flights]
-            return idle[0] if idle else self._spawn("process")
-        if not usable:
-            return self._spawn("loop")
-        return min(usable, key=lambda r: (not r.is_ready, len(r.flights)))
+            idle = (r for r in self.runners if r.kind == "process" and r.is_usable and not r.flights)
+            return next(idle, None) or self._spawn("process")
+        usable = [r for r in self.runners if r.kind == "loop" and r.is_usable]
+        if len(usable) == 1:
+            return usable[0]
+        return min(usable, key=lambda r: (not r.is_ready, len(r.flights))) if usable else self._spawn("loop")
 
     def retire(self, runner: RunnerProcess) -> None:
         """Gives it no more jobs, and puts another in its place. It leaves when it has none left."""
@@ -255,14 +265,16 @@ class Pool:
         code: int | None = None
         await asyncio.sleep(max(0.0, self._start_from - asyncio.get_running_loop().time()))
         runner.round = self._round
+        hung_up = asyncio.Event()
+        ears = Ears(decode_from_runner, partial(self._hear, runner), hung_up.set)
         try:
-            reader = await runner.start(self._app, measures_lag=self._measures_lag, log=self._log)
+            await runner.start(self._app, ears, measures_lag=self._measures_lag, log=self._log)
         except OSError as error:
             runner.broken = f"no process could be started: {error}"
         else:
             self._tell_guardian()
             asyncio.get_running_loop().call_later(START_TIMEOUT_S, self._kill_unless_ready, runner)
-            code = await self._until_dead(runner, reader)
+            code = await self._until_dead(runner, hung_up)
         runner.close()
         runner.has_ended = True
         self.runners.remove(runner)
@@ -300,13 +312,13 @@ class Pool:
     def _tell_guardian(self) -> None:
         self._guardian.watch([runner.group for runner in self.runners if runner.group and not runner.has_ended])
 
-    async def _until_dead(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> int:
-        """Hears what it says until its pipe is closed, and sees to it that it is dead then; its exit code.
+    async def _until_dead(self, runner: RunnerProcess, hung_up: asyncio.Event) -> int:
+        """Until its pipe is closed, and sees to it that it is dead then; its exit code.
 
         Something that a handler started may keep the pipe open after the runner's death, so that is watched as well.
         """
         dying = asyncio.create_task(runner.wait())
-        listening = asyncio.create_task(self._listen(runner, reader))
+        listening = asyncio.create_task(hung_up.wait())
         await asyncio.wait((dying, listening), return_when=asyncio.FIRST_COMPLETED)
         # What it said before it died is in the pipe, and is heard.
         await asyncio.wait((listening,), timeout=LAST_WORDS_S)
@@ -316,18 +328,19 @@ class Pool:
         runner.kill()
         return await dying
 
-    async def _listen(self, runner: RunnerProcess, reader: asyncio.StreamReader) -> None:
-        while (messages := await read_frame(reader)) is not None:
-            for message in messages:
-                if message[0] == "hello":
-                    runner.facts, runner.is_ready = message[1], True
-                    self._failed_rounds = 0
-                    runner.is_decided.set()
-                elif message[0] == "broken":
-                    runner.broken = message[1]
-                elif message[0] == "lag":
-                    runner.lag_ms = message[1]
-                self._on_message(runner, message)
+    def _hear(self, runner: RunnerProcess, messages: list[FromRunner]) -> None:
+        for message in messages:
+            if isinstance(message, Outcome):
+                continue
+            if isinstance(message, Hello):
+                runner.facts, runner.is_ready = message.facts, True
+                self._failed_rounds = 0
+                runner.is_decided.set()
+            elif isinstance(message, Broken):
+                runner.broken = message.reason
+            elif isinstance(message, Lag):
+                runner.lag_ms = message.ms
+        self._on_messages(runner, messages)
 
     def _kill_unless_ready(self, runner: RunnerProcess) -> None:
         if not runner.is_ready and not runner.has_ended:

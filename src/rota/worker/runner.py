@@ -16,18 +16,32 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.client import Rota
-from rota.core.job import Counts
 from rota.errors import RotaError
-from rota.loading import load_app
-from rota.worker.executor import Assignment, Attempt, Executor, Outcome
+from rota.loading import equip, load_app
+from rota.worker.executor import Attempt, Executor
 from rota.worker.logs import configure
-from rota.worker.wire import Message, Mouth, Speaks, read_frame
+from rota.worker.wire import (
+    Broken,
+    Ears,
+    Ended,
+    Hello,
+    Lag,
+    Log,
+    Mouth,
+    Progress,
+    Run,
+    Speaks,
+    Stop,
+    Stopped,
+    ToRunner,
+    decode_to_runner,
+)
 
 #: What is said in quick succession is sent once in this time.
 PROGRESS_EVERY_S: Final = 0.1
@@ -36,19 +50,20 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class Runner:
-    """Takes assignments from the supervisor, and says how each ended."""
+    """Takes orders from the supervisor, and says how each attempt ended."""
 
     def __init__(self, rota: Rota, kind: str, mouth: Speaks) -> None:
         self._rota = rota
         self._kind = kind
         self._mouth = mouth
         self._progress = ProgressSender(mouth)
-        self._attempts: dict[tuple[str, str, str], Attempt] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._outbox: list[Message] = []
-        self._executor: Executor | None = None
+        self._attempts: dict[int, Attempt] = {}
+        self._outbox: list[Ended] = []
+        self._loop = asyncio.get_running_loop()
+        self._is_over = asyncio.Event()
+        self._executor: Executor
 
-    async def run(self, reader: asyncio.StreamReader, *, measures_lag: bool) -> None:
+    async def run(self, listen: Callable[[Ears[ToRunner]], Awaitable[None]], *, measures_lag: bool) -> None:
         """Until the supervisor says quit, or is gone."""
         async with contextlib.AsyncExitStack() as stack:
             state = None
@@ -58,65 +73,52 @@ class Runner:
             self._executor = Executor(self._rota, inline=inline, reporter_for=self._reporter, state=state)
             stack.push_async_callback(self._rota.close)
             stack.push_async_callback(self._executor.close)
-            if measures_lag:
-                self._spawn(self._measure_lag())
-            self._mouth.say(["hello", _facts(self._rota)])
-            while (messages := await read_frame(reader)) is not None:
-                for word, *rest in messages:
-                    if word == "run":
-                        queue, run, claim, counts, record, timeout_ms = rest
-                        self._begin(Assignment(queue, run, claim, Counts(*counts), record, timeout_ms))
-                    elif word == "stop":
-                        self._stop(rest[0], rest[1], rest[2])
-                    elif word == "quit":
-                        return
+            measuring = self._loop.create_task(self._measure_lag()) if measures_lag else None
+            self._mouth.say(Hello(_facts(self._rota)))
+            await listen(Ears(decode_to_runner, self._hear, self._is_over.set))
+            await self._is_over.wait()
+            if measuring is not None:
+                measuring.cancel()
 
-    def _begin(self, assignment: Assignment) -> None:
-        attempt = self._attempts[assignment[:3]] = Attempt(assignment)
-        attempt.run_on(self._spawn(self._attempt(attempt)))
-
-    def _stop(self, queue: str, run: str, claim: str) -> None:
-        attempt = self._attempts.get((queue, run, claim))
-        if attempt is not None:
-            attempt.stop()
+    def _hear(self, messages: list[ToRunner]) -> None:
+        for message in messages:
+            if isinstance(message, Run):
+                attempt = self._attempts[message.flight] = Attempt(message)
+                attempt.task = self._loop.create_task(self._attempt(attempt))
+            elif isinstance(message, Stop):
+                stopped = self._attempts.get(message.flight)
+                if stopped is not None:
+                    stopped.stop()
+            else:
+                self._is_over.set()
 
     async def _attempt(self, attempt: Attempt) -> None:
-        assert self._executor is not None
-        key = attempt.assignment[:3]
+        flight = attempt.order.flight
         try:
             outcome = await self._executor.attempt(attempt)
         except asyncio.CancelledError:
             # It was stopped at the very end, when its handler had returned.
-            outcome = Outcome("stopped")
-        del self._attempts[key]
-        self._progress.finish(key)
-        self._say(["done", *key, outcome.kind, *outcome.fields])
-
-    def _say(self, message: Message) -> None:
-        """Sends soon: what ends in the same turn of the loop travels together."""
+            outcome = Stopped(flight)
+        del self._attempts[flight]
+        self._progress.finish(flight)
+        # What ends in the same turn of the loop travels together.
         if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._outbox.append(message)
+            self._loop.call_soon(self._flush)
+        self._outbox.append(outcome)
 
     def _flush(self) -> None:
-        messages, self._outbox = self._outbox, []
-        self._mouth.say(*messages)
+        outcomes, self._outbox = self._outbox, []
+        self._mouth.say(*outcomes)
 
-    def _reporter(self, assignment: Assignment) -> PipeReporter:
-        return PipeReporter(self._mouth, self._progress, assignment)
+    def _reporter(self, order: Run) -> PipeReporter:
+        return PipeReporter(self._mouth, self._progress, order.flight)
 
     async def _measure_lag(self) -> None:
         """How late the loop is: what tells `auto` that there is too much on it."""
         while True:
             before = time.monotonic()
             await asyncio.sleep(LAG_EVERY_S)
-            self._mouth.say(["lag", max(0, round((time.monotonic() - before - LAG_EVERY_S) * 1000))])
-
-    def _spawn(self, coroutine: Any) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+            self._mouth.say(Lag(max(0, round((time.monotonic() - before - LAG_EVERY_S) * 1000))))
 
 
 class ProgressSender:
@@ -127,24 +129,26 @@ class ProgressSender:
 
     def __init__(self, mouth: Speaks) -> None:
         self._mouth = mouth
-        self._latest: dict[tuple[str, str, str], Message] = {}
+        self._latest: dict[int, Progress] = {}
         self._lock = threading.Lock()
         self._something = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def say(self, key: tuple[str, str, str], message: Message) -> None:
+    def say(self, message: Progress) -> None:
         """Takes the place of what the attempt said before and has not been sent."""
         with self._lock:
-            self._latest[key] = message
+            self._latest[message.flight] = message
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="rota-progress", daemon=True)
                 self._thread.start()
         self._something.set()
 
-    def finish(self, key: tuple[str, str, str]) -> None:
+    def finish(self, flight: int) -> None:
         """The attempt has ended: its last word goes now, before its end is told."""
+        if self._thread is None:  # nobody has ever said anything
+            return
         with self._lock:
-            message = self._latest.pop(key, None)
+            message = self._latest.pop(flight, None)
             if message is not None:
                 self._mouth.say(message)
 
@@ -162,26 +166,23 @@ class ProgressSender:
 class PipeReporter:
     """Sends a handler's progress and log to the supervisor, which owns the lease. Usable from any thread."""
 
-    def __init__(self, mouth: Speaks, progress: ProgressSender, assignment: Assignment) -> None:
+    def __init__(self, mouth: Speaks, progress: ProgressSender, flight: int) -> None:
         self._mouth = mouth
         self._progress = progress
-        self._assignment = assignment
+        self._flight = flight
         self._lines = 0
 
     def progress(self, done: float, total: float, note: str) -> None:
         """Keeps how far the attempt has come."""
-        key = self._assignment[:3]
         text = note.replace("\n", " ").encode(errors="replace").decode()[:500]
-        self._progress.say(key, ["progress", *key, repr(done), repr(total), text])
+        self._progress.say(Progress(self._flight, repr(done), repr(total), text))
 
     def log(self, level: str, text: str) -> None:
         """Adds a line to the job's log."""
         self._lines += 1
-        a = self._assignment
+        word = level.split()[0] if level.split() else "info"
         clean = text.encode(errors="replace").decode()[:16_384]
-        self._mouth.say(
-            ["log", a.queue, a.run, a.claim, self._lines, f"{level.split()[0] if level.split() else 'info'} {clean}"]
-        )
+        self._mouth.say(Log(self._flight, self._lines, f"{word} {clean}"))
 
 
 def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: Sequence[str] = ()) -> int:
@@ -193,13 +194,14 @@ def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: S
         configure(*log)
     try:
         rota = load_app(app)
+        equip(rota)
         for task in rota.tasks:
             # An annotation that cannot be resolved is found now, not with the first job.
             _ = task.signature, task.failure_handler and task.failure_handler.signature
         for declared in rota.schedules.declared:
             declared.schedule()  # and so are arguments that its task does not take
     except RotaError as error:
-        mouth.say(["broken", str(error)])
+        mouth.say(Broken(str(error)))
         return 1
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(rota, kind, source, mouth, measures_lag))
@@ -207,13 +209,14 @@ def main(app: str, kind: str, source: int, sink: int, measures_lag: bool, log: S
 
 
 async def _serve(rota: Rota, kind: str, source: int, mouth: Mouth, measures_lag: bool) -> None:
-    reader = asyncio.StreamReader(limit=2**26)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", buffering=0))
+    async def listen(ears: Ears[ToRunner]) -> None:
+        pipe = os.fdopen(source, "rb", buffering=0)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: ears, pipe)
+
     try:
-        await Runner(rota, kind, mouth).run(reader, measures_lag=measures_lag)
+        await Runner(rota, kind, mouth).run(listen, measures_lag=measures_lag)
     except Exception as error:
-        mouth.say(["broken", f"{type(error).__name__}: {error}"])
+        mouth.say(Broken(f"{type(error).__name__}: {error}"))
         raise
 
 
@@ -275,6 +278,7 @@ def _facts(rota: Rota) -> dict[str, Any]:
             "queue": task.queue,
             "run_in": task.run_in,
             "schema": msgspec.to_builtins(task.signature.schema()),
+            "positional": task.signature.positional,
             "options": msgspec.to_builtins(task.options),
             "doc": (task.function.__doc__ or "").strip().partition("\n")[0],
         }
@@ -291,7 +295,10 @@ def _facts(rota: Rota) -> dict[str, Any]:
         if (handler := task.failure_handler) is not None
     }
     schedules = [declared.schedule() for declared in rota.schedules.declared]
-    return {"tasks": tasks, "handlers": handlers, "schedules": schedules, "connection": rota.connection()}
+    return {
+        "tasks": tasks, "handlers": handlers, "schedules": schedules, "shards": rota.shards,
+        "connection": rota.connection(),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

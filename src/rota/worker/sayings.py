@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Final
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.store.gateway import Call
 from rota.store.store import SLICES, Store
-from rota.worker.pool import RunnerProcess
+from rota.worker.flights import Flight
+from rota.worker.wire import Log, Progress
 
 logger = logging.getLogger("rota.worker")
 
@@ -30,18 +31,17 @@ class Sayings:
         self._something = asyncio.Event()
         self._sending = asyncio.Lock()
 
-    def hear(self, _runner: RunnerProcess, message: list[Any]) -> None:
+    def hear(self, flight: Flight, message: Progress | Log) -> None:
         """A runner passes on what a handler said."""
-        if message[0] == "progress":
-            queue, run, claim, done, total, note = message[1:]
-            self._progress.setdefault(queue, {})[run] = (run, claim, done, total, note)
-            self._something.set()
-        elif message[0] == "log":
-            queue, run, claim, number, text = message[1:]
+        queue, run, claim = flight.job[:3]
+        if isinstance(message, Progress):
+            said = (run, claim, message.done, message.total, message.note)
+            self._progress.setdefault(queue, {})[run] = said
+        else:
             lines = self._lines.setdefault((queue, run, claim), [])
             if len(lines) < MOST_LINES:
-                lines.append((number, text))
-            self._something.set()
+                lines.append((message.number, message.text))
+        self._something.set()
 
     async def run(self) -> None:
         """For ever: waits until something was said, gathers a moment, and sends it."""

@@ -7,18 +7,22 @@ the desk.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+import math
 import random
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
 
-from rota.core.codec import UndecodableRecord, decode_body, encode_error
-from rota.core.job import DEFAULT_OPTIONS, ErrorRecord
+from rota.core.codec import FIRST_ATTEMPT, UndecodableRecord, encode_error, peek
+from rota.core.job import ErrorRecord
 from rota.core.outcome import next_attempt, record_error
 from rota.core.states import JobState
 from rota.store.store import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.worker import wire
 from rota.worker.flights import Flight, Flights
 from rota.worker.pool import Pool, RunnerProcess
 
@@ -33,85 +37,152 @@ RETIRE_BOUND_S: Final = 30.0
 class Tower:
     """Control of one worker's flights."""
 
-    def __init__(self, flights: Flights, pool: Pool, *, app: str, report: Callable[[str, Report], None]) -> None:
+    def __init__(
+        self,
+        flights: Flights,
+        pool: Pool,
+        *,
+        app: str,
+        slots: Callable[[], int],
+        report: Callable[[str, Report], None],
+        pass_on: Callable[[Flight, wire.Progress | wire.Log], None],
+    ) -> None:
         self._flights = flights
         self._pool = pool
         self._app = app
+        self._slots = slots
         self._report_to_desk = report
+        self._pass_on = pass_on
         self._calendar_changed = asyncio.Event()
+        self._alarm_at = 0.0
         self._something_landed = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self._kinds: dict[bytes, str] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
         self.handlers: dict[str, dict[str, Any]] = {}
         self.finished = 0
+        #: Is told of every attempt that has ended, where somebody counts them.
+        self.watch: Callable[[Flight, Report], None] | None = None
+
+    def learn(self, tasks: dict[str, dict[str, Any]], handlers: dict[str, dict[str, Any]]) -> None:
+        """What the program declares, as its first runner says."""
+        self.tasks, self.handlers = tasks, handlers
+        self._kinds = {
+            name.encode(): "process" if facts["run_in"] == "process" else "loop"
+            for name, facts in (tasks | handlers).items()
+        }
 
     # --- jobs come in ------------------------------------------------------------------------------------------
 
     def take(self, job: Claimed) -> None:
-        """A claimed job gets a runner, or, where nobody could run it, becomes a dead letter."""
+        """A claimed job gets a runner, when there is a slot; or, where nobody could run it, becomes a dead letter."""
         try:
-            body = decode_body(job.run, job.record)
+            task, options = peek(job.run, job.record)
         except UndecodableRecord as error:
-            self._refuse(Flight(job, None), record_error(error, kind="permanent"))
+            self._refuse(Flight(job), record_error(error, kind="permanent"))
             return
-        flight = Flight(job, body)
-        task = self.tasks.get(body.task) or self.handlers.get(body.task)
-        if task is None:
+        kind = self._kinds.get(task)
+        if kind is None:
             known = ", ".join(sorted(self.tasks)) or "none"
-            message = f"no task is called {body.task!r} in {self._app}, which declares: {known}"
-            self._refuse(flight, ErrorRecord(kind="permanent", type="UnknownTask", message=message))
+            message = f"no task is called {task.decode(errors='replace')!r} in {self._app}, which declares: {known}"
+            self._refuse(Flight(job, options), ErrorRecord(kind="permanent", type="UnknownTask", message=message))
             return
+        flight = Flight(job, options, kind)
         older = self._flights.add(flight)
         if older is not None:
             self.stop(older, "lost")
-        runner = flight.runner = self._pool.runner_for("process" if task["run_in"] == "process" else "loop")
-        runner.flights[flight.key] = flight
-        counts = msgspec.structs.astuple(job.counts)
-        runner.say(["run", job.queue, job.run, job.claim, counts, job.record, body.options.timeout_ms])
-        if runner.is_ready:
-            self._started(flight)
+        if self._flights.busy < self._slots():
+            self._start(flight)
+        else:
+            flight.claimed_at = monotonic()
+            self._flights.waiting.append(flight)
+
+    def start_waiting(self) -> None:
+        """Gives free slots to the flights that have waited longest."""
+        waiting = self._flights.waiting
+        while waiting and self._flights.busy < self._slots():
+            self._start(waiting.popleft())
+
+    def give_back(self) -> None:
+        """What still waits for a slot is for other workers."""
+        waiting = self._flights.waiting
+        while waiting:
+            self._return_unstarted(waiting.popleft())
+
+    def give_back_late(self) -> None:
+        """The same, when they have waited long; but not while a runner starts, as that is what they wait for."""
+        if self._pool.is_starting:
+            for flight in self._flights.waiting:
+                flight.claimed_at = monotonic()
+        else:
+            self.give_back()
+
+    def _return_unstarted(self, flight: Flight) -> None:
+        self._flights.land(flight)
+        self._report_to_desk(flight.job.queue, Returned(flight.job.run, flight.job.claim, "unstarted"))
 
     def _refuse(self, flight: Flight, error: ErrorRecord) -> None:
         self._flights.add(flight)
         logger.error("%s: %s", flight.job_id, error.message, extra=fields_of(flight))
-        rule = (flight.body.options if flight.body else DEFAULT_OPTIONS).keep.rule(JobState.FAILED)
+        rule = flight.options.keep.rule(JobState.FAILED)
         self._report(flight, Failed(flight.job.run, flight.job.claim, "final", rule, encode_error(error)))
 
+    def _start(self, flight: Flight) -> None:
+        self._flights.start(flight)
+        runner = flight.runner = self._pool.runner_for(flight.kind)
+        number = flight.number = next(self._numbers)
+        runner.flights[number] = flight
+        queue, run, claim, counts, record = flight.job
+        so_far = () if counts is FIRST_ATTEMPT else msgspec.structs.astuple(counts)
+        runner.say(wire.Run(number, queue, run, claim, so_far, record))
+        if runner.is_ready:
+            self._started(flight)
+
     def _started(self, flight: Flight) -> None:
-        assert flight.body is not None
-        now = flight.started_at = flight.progressed_at = asyncio.get_running_loop().time()
-        options = flight.body.options
+        flight.started_at = monotonic()
+        options = flight.options
         if options.timeout_ms is not None:
-            self._remind(now + options.timeout_ms / 1000, flight, "timeout")
+            self._remind("timeout", options.timeout_ms / 1000, flight)
         if options.progress_timeout_ms is not None:
-            self._remind(now + options.progress_timeout_ms / 1000, flight, "progress")
+            self._remind("progress", options.progress_timeout_ms / 1000, flight)
 
     # --- what runners say --------------------------------------------------------------------------------------
 
-    def hear(self, runner: RunnerProcess, message: list[Any]) -> None:
-        """A runner is ready, or one of its handlers has come further, or has ended."""
-        word = message[0]
-        if word == "done":
-            flight = runner.flights.pop((message[1], message[2], message[3]), None)
-            if flight is not None:
-                runner.done += 1
-                self._land(flight, message[4], message[5:])
-                self._after_landing(runner)
-        elif word == "progress":
-            flight = runner.flights.get((message[1], message[2], message[3]))
-            if flight is not None:
-                flight.progressed_at = asyncio.get_running_loop().time()
-        elif word == "hello":
-            for flight in runner.flights.values():
-                self._started(flight)
+    def hear(self, runner: RunnerProcess, messages: list[wire.FromRunner]) -> None:
+        """A runner is ready, or some of its handlers have come further, or have ended."""
+        for message in messages:
+            if isinstance(message, wire.Outcome):
+                flight = runner.flights.pop(message.flight, None)
+                if flight is not None:
+                    runner.done += 1
+                    self._land(flight, message)
+                    if runner.is_retired or self._pool.wears_out:
+                        self._after_landing(runner)
+            elif isinstance(message, wire.Progress | wire.Log):
+                flight = runner.flights.get(message.flight)
+                if flight is not None:
+                    self._hear_saying(flight, message)
+            elif isinstance(message, wire.Hello):
+                for flight in runner.flights.values():
+                    self._started(flight)
+        self.start_waiting()
+
+    def _hear_saying(self, flight: Flight, message: wire.Progress | wire.Log) -> None:
+        allowed_ms = flight.options.progress_timeout_ms
+        if allowed_ms is not None and isinstance(message, wire.Progress):
+            self._remind("progress", allowed_ms / 1000, flight)
+        self._pass_on(flight, message)
 
     def bury(self, runner: RunnerProcess) -> None:
         """A runner is gone, and with it, for sure, every handler it had."""
         for flight in runner.flights.values():
             if flight.stop_reason is None and not runner.is_ready:
-                self._report(flight, Returned(flight.job.run, flight.job.claim, "unstarted"))
+                self._return_unstarted(flight)
             else:
-                self._land(flight, "vanished", [])
+                self._land(flight, None)
         runner.flights.clear()
+        self._something_landed.set()
+        self.start_waiting()
 
     def _after_landing(self, runner: RunnerProcess) -> None:
         if runner.is_retired and runner.flights and all(f.stop_reason for f in runner.flights.values()):
@@ -127,17 +198,19 @@ class Tower:
             return
         flight.stop_reason = reason
         runner = flight.runner
-        assert runner is not None
-        if runner.kind == "process":
+        if runner is None:
+            self._flights.waiting.remove(flight)
+            self._land(flight, None)
+        elif runner.kind == "process":
             runner.kill()
         else:
-            runner.say(["stop", *flight.key])
-            self._remind(asyncio.get_running_loop().time() + STOP_PATIENCE_S, flight, "ignored")
+            runner.say(wire.Stop(flight.number))
+            self._remind("ignored", STOP_PATIENCE_S, flight)
 
     def stop_claim(self, queue: str, run: str, claim: str, reason: str) -> None:
         """The same, for the flight that this claim owns."""
-        flight = self._flights.by_key.get((queue, run, claim))
-        if flight is not None:
+        flight = self._flights.by_run.get((queue, run))
+        if flight is not None and flight.job.claim == claim:
             self.stop(flight, reason)
 
     def _give_up_on(self, flight: Flight) -> None:
@@ -147,35 +220,27 @@ class Tower:
         if not runner.is_retired:
             logger.warning("%s does not stop: its runner is retired", flight.job_id, extra=fields_of(flight))
             self._pool.retire(runner)
-        self._remind(asyncio.get_running_loop().time() + RETIRE_BOUND_S, flight, "kill")
+        self._remind("kill", RETIRE_BOUND_S, flight)
         self._after_landing(runner)
 
     async def keep_calendar(self) -> None:
         """For ever: does what the calendar says, when it says."""
-        loop = asyncio.get_running_loop()
         while True:
             self._calendar_changed.clear()
-            for flight, what in self._flights.due(loop.time()):
+            for flight, what in self._flights.calendar.due(monotonic()):
                 self._act(flight, what)
-            until = self._flights.next_reminder()
+            self._alarm_at = self._flights.calendar.next() or math.inf
             try:
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout(None if self._alarm_at == math.inf else self._alarm_at - monotonic()):
                     await self._calendar_changed.wait()
             except TimeoutError:
                 continue  # something is due
 
     def _act(self, flight: Flight, what: str) -> None:
-        assert flight.body is not None
         assert flight.runner is not None
         match what:
-            case "timeout":
-                self.stop(flight, "timeout")
-            case "progress":
-                allowed = (flight.body.options.progress_timeout_ms or 0) / 1000
-                if asyncio.get_running_loop().time() - flight.progressed_at >= allowed:
-                    self.stop(flight, "progress")
-                else:
-                    self._remind(flight.progressed_at + allowed, flight, "progress")
+            case "timeout" | "progress":
+                self.stop(flight, what)
             case "ignored":
                 self._give_up_on(flight)
             case _:
@@ -183,36 +248,34 @@ class Tower:
                     other.stop_reason = other.stop_reason or "retired"
                 flight.runner.kill()
 
-    def _remind(self, at: float, flight: Flight, what: str) -> None:
-        first = self._flights.next_reminder()
-        self._flights.remind(at, flight, what)
-        if first is None or at < first:
+    def _remind(self, what: str, seconds: float, flight: Flight) -> None:
+        at = self._flights.calendar.put((what, seconds), flight, monotonic())
+        if at < self._alarm_at:
             self._calendar_changed.set()
 
     # --- landing -----------------------------------------------------------------------------------------------
 
-    def _land(self, flight: Flight, kind: str, fields: list[Any]) -> None:
-        """A handler has ended: decides what is reported of it."""
+    def _land(self, flight: Flight, outcome: wire.Outcome | None) -> None:
+        """A handler has ended, or vanished with its process: decides what is reported of it."""
         run, claim = flight.job.run, flight.job.claim
-        match kind:
-            case "failed" if flight.stop_reason in ("shutdown", "retired"):
-                # It was cut off by us, and made an error of its own of it.
-                self._land_stopped(flight, kind)
-            case "completed":
-                self._report(flight, Completed(run, claim, *fields))
-                logger.debug("%s completed", flight.job_id, extra=fields_of(flight))
-            case "failed":
-                self._report(flight, Failed(run, claim, *fields))
-                then = "for good" if fields[0] == "final" else "and will be tried again"
+        match outcome:
+            case wire.Completed():
+                self._report(flight, Completed(run, claim, outcome.rule, outcome.result))
+                if logger.isEnabledFor(logging.DEBUG):
+                    logger.debug("%s completed", flight.job_id, extra=fields_of(flight))
+            case wire.Failed() if flight.stop_reason not in ("shutdown", "retired"):
+                self._report(flight, Failed(run, claim, outcome.next_attempt, outcome.rule, outcome.error))
+                then = "for good" if outcome.next_attempt == "final" else "and will be tried again"
                 logger.warning("%s failed %s", flight.job_id, then, extra=fields_of(flight))
-            case "snoozed":
-                self._report(flight, Snoozed(run, claim, *fields))
-            case "cancelled":
-                self._report(flight, Cancelled(run, claim, *fields))
+            case wire.Snoozed():
+                self._report(flight, Snoozed(run, claim, outcome.next_attempt))
+            case wire.Cancelled():
+                self._report(flight, Cancelled(run, claim, outcome.reason))
             case _:
-                self._land_stopped(flight, kind)
+                # Stopped, or vanished; or it was cut off by us, and made an error of its own of it.
+                self._land_stopped(flight, has_vanished=outcome is None)
 
-    def _land_stopped(self, flight: Flight, kind: str) -> None:
+    def _land_stopped(self, flight: Flight, *, has_vanished: bool) -> None:
         """It did not end by itself: it was stopped for a reason of ours, or its process died."""
         run, claim = flight.job.run, flight.job.claim
         match flight.stop_reason:
@@ -226,10 +289,11 @@ class Tower:
                 self._report(flight, Returned(run, claim, "started"))
                 logger.info("%s was cancelled", flight.job_id, extra=fields_of(flight))
             case "lost":
-                self._flights.settle(flight.key)
+                self._flights.land(flight)
+                self._flights.settle(flight.job.queue, run, claim)
                 self._something_landed.set()
                 logger.warning("%s was stopped: its lease was lost", flight.job_id, extra=fields_of(flight))
-            case _ if kind == "vanished":
+            case _ if has_vanished:
                 self._report(flight, Lost(run, claim))
                 logger.warning("%s: its runner died", flight.job_id, extra=fields_of(flight))
             case _:
@@ -237,8 +301,7 @@ class Tower:
                 self._report(flight, self._failure(flight, error, ["CancelledError"]))
 
     def _timed_out(self, flight: Flight) -> Report:
-        assert flight.body is not None
-        options = flight.body.options
+        options = flight.options
         if flight.stop_reason == "progress":
             message = f"made no progress for {(options.progress_timeout_ms or 0) / 1000:g} s and was stopped"
         else:
@@ -247,14 +310,15 @@ class Tower:
         return self._failure(flight, error, ["Timeout", "TimeoutError", "Exception"])
 
     def _failure(self, flight: Flight, error: ErrorRecord, kinds: list[str]) -> Report:
-        assert flight.body is not None
-        options = flight.body.options
+        options = flight.options
         when = next_attempt(options, flight.job.counts, kinds, random.random())
         return Failed(flight.job.run, flight.job.claim, when, options.keep.rule(JobState.FAILED), encode_error(error))
 
     def _report(self, flight: Flight, report: Report) -> None:
         self._flights.land(flight)
         self.finished += 1
+        if self.watch is not None:
+            self.watch(flight, report)
         self._report_to_desk(flight.job.queue, report)
         self._something_landed.set()
 
@@ -267,11 +331,12 @@ class Tower:
 
 def fields_of(flight: Flight) -> dict[str, Any]:
     """What a log record says of a flight, under the names used everywhere."""
-    took = asyncio.get_running_loop().time() - flight.started_at if flight.started_at else 0
+    took = monotonic() - flight.started_at if flight.started_at else 0
     return {
         "job_id": flight.job_id,
         "queue": flight.job.queue,
-        "task": flight.body.task if flight.body else "",
+        "task": flight.task,
         "attempt": flight.job.counts.attempt,
         "took_ms": round(took * 1000),
+        "trace_id": flight.options.trace_id or None,
     }

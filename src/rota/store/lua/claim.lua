@@ -26,12 +26,14 @@
 -- "fail:<ms>": when the failures of the queue want to be looked at), then run, counts ("" at the first attempt) and
 -- record for each run claimed
 
+-- @include count_started
 -- @include emit
 -- @include failures_due
 -- @include housekeeping
 -- @include now_ms
 -- @include record
 -- @include replay
+-- @include tally
 -- @include text_of
 -- @include tick
 -- @include wake
@@ -40,13 +42,16 @@ local now = now_ms()
 limit, lease_ms, bound = tonumber(limit), tonumber(lease_ms), tonumber(bound)
 
 -- What a worker gets to see of a run.
-local function answer(reply, run, line, body)
+local function answer(reply, run, counts, body)
+  local size = #reply
+  reply[size + 1], reply[size + 2], reply[size + 3] = run, counts, body or ""
+end
+
+local function counts_of(line)
   local attempt, failures, stalls, snoozes, handbacks =
     string.match(line, "^%S+ %S+ %S+ %S+ %S+ (%d+) (%d+) (%d+) (%d+) (%d+)")
   local counts = attempt .. " " .. failures .. " " .. stalls .. " " .. snoozes .. " " .. handbacks
-  reply[#reply + 1] = run
-  reply[#reply + 1] = counts == "1 0 0 0 0" and "" or counts
-  reply[#reply + 1] = body or ""
+  return counts == "1 0 0 0 0" and "" or counts
 end
 
 local before = recall("claim", call)
@@ -57,7 +62,7 @@ if before then
   for run in string.gmatch(claimed, "%S+") do
     local line = redis.call("HGET", runs, run)
     if is_claim(line, "processing", fence .. "." .. token) then
-      answer(reply, run, line, redis.call("HGET", jobs, run))
+      answer(reply, run, counts_of(line), redis.call("HGET", jobs, run))
     end
   end
   return reply
@@ -85,23 +90,25 @@ if #popped > 0 then
   local bodies = redis.call("HMGET", jobs, unpack(claimed))
   local fresh = "processing " .. claim .. " " .. worker .. " " .. at .. " "
   for i, run in ipairs(claimed) do
-    local line
+    local line, counts
     if earlier[i] then
       local r = read_record(earlier[i])
       r.state, r.claim, r.worker, r.claimed_at, r.place = "processing", claim, worker, at, popped[2 * i]
       r.attempt, r.ended_at, r.reason = r.attempt + 1, "-", ""
       line = write_record(r)
+      counts = counts_of(line)
     else
-      line = fresh .. popped[2 * i] .. " 1 0 0 0 0 - "
+      line, counts = fresh .. popped[2 * i] .. " 1 0 0 0 0 - ", ""
     end
     lines[#lines + 1], lines[#lines + 2] = run, line
     leases[#leases + 1], leases[#leases + 2] = deadline, run
-    answer(reply, run, line, bodies[i])
+    answer(reply, run, counts, bodies[i])
   end
   redis.call("HSET", runs, unpack(lines))
   redis.call("ZADD", processing, unpack(leases))
   if redis.call("EXISTS", expiring) > 0 then redis.call("ZREM", expiring, unpack(claimed)) end
   emit("claim", claimed)
+  count_started(popped, bodies, now)
   remember("claim", call, text_of(fence) .. " " .. table.concat(claimed, " "))
 end
 
@@ -113,6 +120,7 @@ else
   redis.call("ZREM", idle, worker)
   if not is_paused and redis.call("ZCARD", pending) > 0 then wake(1) end
 end
+write_tally(now)
 reply[2] = more and "0" or next_due(now, reap_from)
 local unsent = redis.call("ZRANGE", outbox, 0, 0, "WITHSCORES")[2]
 if unsent and tonumber(unsent) <= now then reply[3] = "outbox " end

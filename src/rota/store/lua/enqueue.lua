@@ -3,6 +3,7 @@
 -- Makes runs, each with its record and its place in an index, all in one step. Where an id still has an unfinished
 -- run, the caller says what is to be done: nothing, or to change that run. One that is at work is not touched: a single
 -- follow-up waits for its end. Sent again with the same call number, it makes nothing and says what the first one did.
+-- A job that carries a token is made once: for a day the token stands for that run, whatever has become of it.
 --
 -- KEYS meta       hash  counter `run`
 -- KEYS jobs       hash  run -> record
@@ -14,15 +15,16 @@
 -- KEYS expiring   zset  run -> time it must have started by, ms
 -- KEYS locked     hash  run -> its lock
 -- KEYS follows    hash  follow-up -> the run that it waits for
+-- KEYS firsts     prefix  token -> the run that it made
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] call       number of this call
 -- ARGV[4…] six for each job: "" or flags=chosen id, random suffix, priority, due moment, expiry moment or "", rest
 --          of the record (options, task, arguments). Flags: "-" leaves a run of that id alone,
---          else see `update`
+--          else see `update`; a token stands behind them with a ! between
 --
 -- Returns the number before the first run made, then for each job that made none its index and "in_use run",
--- "updated run", or why it cannot be: "task run", "after run", "untied -"
+-- "updated run", "again run" where its token was known, or why it cannot be: "task run", "after run", "untied -"
 
 -- @include emit
 -- @include followers
@@ -33,6 +35,7 @@
 -- @include place
 -- @include replay
 -- @include run_name
+-- @include tally
 -- @include text_of
 -- @include unfinished
 -- @include update
@@ -46,7 +49,8 @@ local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
 local made, changed, outcome = {}, {}, { text_of(first) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local is_new = {}
+local wanted_locks, entering, is_new = {}, {}, {}
+local DAY_MS = 86400000
 
 -- Writes what has been gathered: most jobs are written together.
 local function flush()
@@ -59,22 +63,28 @@ local function flush()
   if #expiries > 0 then redis.call("ZADD", expiring, unpack(expiries)) end
   if #due_now > 0 then redis.call("ZADD", pending, unpack(due_now)) end
   if #due_later > 0 then redis.call("ZADD", scheduled, unpack(due_later)) end
-  freed = freed + #due_now / 2
-  records, due_now, due_later, expiries, chosen, chosen_ids, is_new = {}, {}, {}, {}, {}, {}, {}
+  if #wanted_locks > 0 then redis.call("HSET", locked, unpack(wanted_locks)) end
+  freed = freed + #due_now / 2 + enter_all(entering)
+  records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
+  wanted_locks, entering, is_new = {}, {}, {}
 end
 
 for at = 4, #ARGV, 6 do
   local name, suffix, priority, due, expiry, rest = unpack(ARGV, at, at + 5)
-  local flags, id = string.match(name, "^([^=]*)=(.+)$")
-  local holder, is_busy
+  local flags, id, holder, is_busy, token
+  if name ~= "" then flags, id = string.match(name, "^([^=]*)=(.+)$") end
   if id then
+    flags, token = string.match(flags, "^([^!]*)!?(.*)$")
     if is_new[id] then flush() end
     holder, is_busy = unfinished(id)
   end
-  local options = string.match(rest, "^[^\n]*")
+  local options, task = string.match(rest, "^([^\n]*)\n([^\n]*)")
   local parts = options ~= "" and split_options(options) or {}
   local refusal
-  if holder then
+  local earlier_run = token and token ~= "" and redis.call("GET", firsts .. ":" .. token)
+  if earlier_run then
+    holder, refusal = earlier_run, "again"
+  elseif holder then
     refusal = (flags == "-" and "in_use") or mismatch(holder, rest)
   elseif (parts[7] or "") ~= "" then
     -- It comes after others, and the run that would have stood for it has just ended.
@@ -90,6 +100,7 @@ for at = 4, #ARGV, 6 do
     end
     changed[#changed + 1] = holder
     refusal = "updated"
+    if token ~= "" then redis.call("SET", firsts .. ":" .. token, holder, "PX", DAY_MS) end
   end
   if refusal then
     outcome[#outcome + 1], outcome[#outcome + 2] = text_of((at - 4) / 6), refusal .. " " .. holder
@@ -97,6 +108,8 @@ for at = 4, #ARGV, 6 do
     number = number + 1
     local run = run_name(number)
     made[#made + 1] = run
+    if token and token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", DAY_MS) end
+    count(task, "enqueued")
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -107,14 +120,14 @@ for at = 4, #ARGV, 6 do
     if expiry ~= "" then expiries[#expiries + 1], expiries[#expiries + 2] = text_of(moment(expiry, now)), run end
     local start = moment(due, now)
     local lock = parts[6] or ""
-    if lock ~= "" then redis.call("HSET", locked, run, lock) end
+    if lock ~= "" then wanted_locks[#wanted_locks + 1], wanted_locks[#wanted_locks + 2] = run, lock end
     if holder then
       redis.call("ZADD", blocked, text_of(place(priority, start)), run)
       follow(holder, run, flags)
     elseif start > now then
       due_later[#due_later + 1], due_later[#due_later + 2] = text_of(due_score(priority, start)), run
     elseif lock ~= "" then
-      if enter(run, text_of(place(priority, start)), lock) == "pending" then freed = freed + 1 end
+      entering[#entering + 1] = { run, text_of(place(priority, start)), lock }
     else
       due_now[#due_now + 1], due_now[#due_now + 2] = text_of(place(priority, start)), run
     end
@@ -133,5 +146,6 @@ elseif alarm or #changed > 0 then
   local head = redis.call("ZRANGE", scheduled, 0, 0)[1]
   if head and (#changed > 0 or head >= alarm) then wake(1) end
 end
+write_tally(now)
 remember("enqueue", call, cmsgpack.pack(outcome))
 return outcome

@@ -1,5 +1,6 @@
 -- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
 -- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, locked, outbox, beats
+-- @include count_run
 -- @include depart
 -- @include emit
 -- @include finish
@@ -28,13 +29,20 @@ local function promote(now, bound)
     promoted[#promoted + 1] = due[i]
   end
   redis.call("ZREMRANGEBYRANK", scheduled, 0, #promoted - 1)
+  local entering, free = {}, places
   if has_locks then
+    free = {}
     for i, lock in ipairs(redis.call("HMGET", locked, unpack(promoted))) do
-      enter(promoted[i], places[2 * i - 1], lock or nil)
+      local at, run = places[2 * i - 1], promoted[i]
+      if lock then
+        entering[#entering + 1] = { run, at, lock }
+      else
+        free[#free + 1], free[#free + 2] = at, run
+      end
     end
-  else
-    redis.call("ZADD", pending, unpack(places))
   end
+  if #free > 0 then redis.call("ZADD", pending, unpack(free)) end
+  enter_all(entering)
   emit("promote", promoted)
   return #promoted >= most
 end
@@ -51,6 +59,7 @@ local function expire(now, bound)
       local r = new_record("cancelled", "-")
       r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
+      count_run(run, "cancelled")
       local rule = policy(run).finished_rule
       by_rule[rule] = by_rule[rule] or {}
       table.insert(by_rule[rule], run)

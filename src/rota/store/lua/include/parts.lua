@@ -1,5 +1,5 @@
 -- A record is four lines: head, options, task, arguments. The options are six parts with tabs between: general ones as
--- JSON, attempts, backoff, max_stalls, tags and meta, lock; a seventh names the jobs it comes after. Parts that are
+-- JSON, attempts, backoff, max_stalls, tags, meta and trace, lock; a seventh names the jobs it comes after. Parts that are
 -- empty at the end are left out. A record that cannot be read, damaged by hand, has none of them.
 
 local function split_record(record)

@@ -6,6 +6,8 @@
 -- @include parts
 -- @include place
 -- @include run_name
+-- @include tally
+-- @include task_of
 -- @include text_of
 
 local function spawn(id, priority, expiry, body, now)
@@ -14,6 +16,7 @@ local function spawn(id, priority, expiry, body, now)
   local _, options = split_record(record)
   local lock = split_options(options)[6]
   redis.call("HSET", jobs, run, record)
+  count(task_of(record), "enqueued")
   redis.call("HSET", named, run, id)
   redis.call("HSET", ids, id, run)
   if expiry ~= "" then redis.call("ZADD", expiring, text_of(moment(expiry, now)), run) end

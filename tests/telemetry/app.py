@@ -1,0 +1,72 @@
+"""The program whose jobs are traced, as a user would have written it: nothing in it speaks of telemetry."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+
+from rota import Context, ErrorRecord, JobRecord, Retry, Rota
+
+rota = Rota(namespace=os.environ["ROTA_TEST_NAMESPACE"])
+logger = logging.getLogger("shop")
+
+
+@rota.task(retry=Retry(attempts=3, backoff=[0.01]))
+async def charge(ctx: Context, order: int) -> int:
+    """Succeeds the second time."""
+    logger.info("charging %d", order)
+    if ctx.attempt == 1:
+        raise ConnectionError("the bank does not answer")
+    return order
+
+
+@rota.task
+def pack(order: int) -> str:
+    """In a thread; enqueues another job from there."""
+    logger.info("packing %d", order)
+    return label.enqueue_sync(order).id
+
+
+@rota.task(run_in="process")
+def label(order: int) -> str:
+    """In a process of its own."""
+    logger.info("labelling %d", order)
+    return f"label {order}"
+
+
+@rota.task(queue="mail", retry=1)
+async def send(to: str) -> None:
+    """Fails for good."""
+    raise ValueError(f"no route to {to}")
+
+
+@send.on_failure
+async def tell(error: ErrorRecord, job: JobRecord) -> None:
+    """Is told of it."""
+    logger.info("told of %s", error.type)
+
+
+@rota.task(queue="slow", timeout=0.3, retry=1)
+async def hang() -> None:
+    """Is stopped at its timeout."""
+    await asyncio.sleep(60)
+
+
+@rota.task(queue="fast")
+async def tick(number: int = 0) -> int:
+    """Hardly anything."""
+    return number
+
+
+@rota.task(queue="flow", retry=1)
+async def step(name: str) -> str:
+    """A step of a workflow."""
+    if name == "ship":
+        raise ValueError("nothing ships today")
+    return name
+
+
+@rota.task(queue="flow")
+async def unstep(name: str) -> None:
+    """Undoes one."""

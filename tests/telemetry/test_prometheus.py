@@ -1,0 +1,159 @@
+"""`rota.prometheus`: what a scrape says of the store."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rota import Every, Rota
+from rota.core.states import JobState
+from rota.prometheus import exposition
+from rota.store.store import Lost
+from tests.client.hands import Hand, move_to
+from tests.servers import OwnServers, Server
+from tests.telemetry.scrape import Scrape
+
+
+@pytest.fixture
+async def rota(server: Server, namespace: str) -> AsyncIterator[Rota]:
+    rota = Rota(server.url, namespace=namespace)
+    yield rota
+    await rota.close()
+
+
+@pytest.fixture
+async def hand(rota: Rota) -> AsyncIterator[Hand]:
+    hand = Hand(rota)
+    yield hand
+    await hand.close()
+
+
+@pytest.fixture
+def send(rota: Rota) -> Any:
+    @rota.task(queue="mail")
+    async def send(to: str = "") -> None: ...
+
+    return send
+
+
+async def scrape(rota: Rota) -> Scrape:
+    return Scrape(await exposition(rota))
+
+
+async def test_a_scrape_says_how_many_jobs_are_in_each_state_and_how_each_ended(
+    rota: Rota, hand: Hand, send: Any
+) -> None:
+    for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.SCHEDULED, JobState.PROCESSING):
+        await move_to(await send.enqueue(), state, hand)
+    await send.enqueue()
+
+    seen = await scrape(rota)
+
+    for state in JobState:
+        assert seen("rota_queue_jobs", queue="mail", state=state.value) == (0 if state is JobState.BLOCKED else 1)
+    assert seen("rota_jobs_enqueued_total", queue="mail") == 6
+    for outcome in ("completed", "failed", "cancelled"):
+        assert seen("rota_jobs_total", queue="mail", outcome=outcome) == 1
+    assert seen("rota_retries_total", queue="mail") == 1
+    assert seen("rota_queue_oldest_age_seconds", queue="mail") >= 0
+    assert seen("rota_queue_paused", queue="mail") == 0
+
+
+async def test_a_scrape_counts_workers_that_vanished_and_the_attempts_they_had(
+    rota: Rota, hand: Hand, send: Any
+) -> None:
+    await send.enqueue()
+    (claimed,) = await hand.claim(queue="mail")
+
+    await hand.store.report("mail", [Lost(claimed.run, claimed.claim)])
+
+    assert (await scrape(rota))("rota_lease_expired_total", queue="mail") == 1
+
+
+async def test_a_scrape_says_who_serves_a_queue_and_with_how_many_slots(rota: Rota, hand: Hand, send: Any) -> None:
+    await send.enqueue()
+    await hand.store.announce('{"state": "active", "queues": ["mail"], "slots": 10, "busy": 4}')
+
+    seen = await scrape(rota)
+
+    assert seen("rota_workers", state="active") == 1
+    assert (seen("rota_worker_slots", state="busy"), seen("rota_worker_slots", state="free")) == (4, 6)
+    assert seen("rota_queue_workers", queue="mail") == 1
+
+
+async def test_a_scrape_says_what_is_locked_scheduled_paused_and_untold(rota: Rota, hand: Hand, send: Any) -> None:
+    first = await send.using(lock="account:7").enqueue()
+    await send.using(lock="account:7").enqueue()
+    await send.using(after=[first]).enqueue()
+    await rota.schedules.put("hourly", Every(timedelta(hours=1)), send.call())
+    await rota.schedules.put("daily", Every(timedelta(days=1)), send.call())
+    await rota.schedules.pause("daily")
+    await rota.queue("mail").pause()
+
+    seen = await scrape(rota)
+
+    assert (seen("rota_queue_locks", queue="mail"), seen("rota_queue_lock_waiting", queue="mail")) == (1, 1)
+    assert seen("rota_schedules", queue="mail", state="active") == 1
+    assert seen("rota_schedules", queue="mail", state="paused") == 1
+    assert seen("rota_schedule_lag_seconds", queue="mail") == 0
+    assert seen("rota_queue_paused", queue="mail") == 1
+    assert seen("rota_queue_outbox", queue="mail") == 0
+
+
+async def test_a_scrape_says_what_is_at_risk_on_the_server(own_server: OwnServers) -> None:
+    server = own_server(appendonly="yes", maxmemory="200mb", maxmemory_policy="allkeys-lru")
+    rota = Rota(server.url)
+
+    seen = await scrape(rota)
+
+    assert seen("rota_store_memory_limit_bytes") == 200 * 2**20
+    assert 0 < seen("rota_store_memory_bytes") < 200 * 2**20
+    assert seen("rota_store_noeviction") == 0
+    assert seen("rota_store_aof_enabled") == 1
+    assert seen("rota_store_last_write_ok", kind="aof") == 1
+    assert seen("rota_store_evicted_keys_total") == 0
+    await rota.close()
+
+
+async def test_a_store_that_is_away_is_a_figure_and_no_error(own_server: OwnServers) -> None:
+    server = own_server()
+    rota = Rota(server.url, patience=0.2)
+    assert (await scrape(rota))("rota_store_up") == 1
+
+    server.kill()
+    seen = await scrape(rota)
+
+    assert seen("rota_store_up") == 0
+    assert "rota_build_info" in seen.names
+    await rota.close()
+
+
+async def test_two_processes_tell_the_same(server: Server, namespace: str, rota: Rota, send: Any) -> None:
+    """Whichever server is scraped: nothing is counted in memory."""
+    await send.enqueue()
+    other = Rota(server.url, namespace=namespace)
+
+    ours, theirs = await scrape(rota), await scrape(other)
+
+    jobs = [(name, labels) for name, labels in ours.samples if name.startswith(("rota_queue_jobs", "rota_jobs"))]
+    assert len(jobs) > 10
+    assert [ours.samples[key] for key in jobs] == [theirs.samples[key] for key in jobs]
+    await other.close()
+
+
+async def test_a_user_without_the_right_to_ask_the_server_gets_the_rest(own_server: OwnServers) -> None:
+    server, secret = own_server(tcp=True), secrets.token_hex(8)
+    rights = f"~rota:* &rota:* -@all +@read +@write +@connection +@scripting +@pubsub -@dangerous +time >{secret} on"
+    with server.client() as client:
+        client.execute_command("ACL", "SETUSER", "scraper", *rights.split())
+    rota = Rota(server.url.replace("redis://", f"redis://scraper:{secret}@"))
+
+    seen = await scrape(rota)
+
+    assert seen("rota_store_up") == 1
+    assert "rota_store_memory_bytes" not in seen.names
+    await rota.close()

@@ -21,8 +21,8 @@ from rota.store.scripts import script
 #: A worker that has been silent for longer is shown as DEAD (S2-23).
 ALIVE_MS: Final = 10_000
 PAGE: Final = 200
-#: What is counted of a queue from its first job on: runs made, how they ended, what became of their attempts.
-TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted", "retried", "stalled")
+#: What is counted of a queue from its first job on. Its tally says more, by task.
+TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted")
 #: Of those who wait for one lock, so many are named.
 WAITERS_SHOWN: Final = 10
 

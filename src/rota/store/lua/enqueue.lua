@@ -26,6 +26,7 @@
 
 -- @include emit
 -- @include followers
+-- @include index
 -- @include lanes
 -- @include moment
 -- @include now_ms
@@ -47,7 +48,7 @@ local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
 local made, changed, outcome = {}, {}, { text_of(first) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local wanted_locks, entering, is_new = {}, {}, {}
+local wanted_locks, entering, is_new, tasks_made = {}, {}, {}, {}
 
 -- Writes what has been gathered: most jobs are written together.
 local function flush()
@@ -101,6 +102,8 @@ for at = 4, #ARGV, 6 do
     local run = run_name(number)
     made[#made + 1] = run
     count(task, "enqueued")
+    tasks_made[#tasks_made + 1] = task
+    if (parts[8] or "") ~= "" then index_terms(run, parts[8]) end
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -127,7 +130,10 @@ for at = 4, #ARGV, 6 do
 end
 
 flush()
-if #made > 0 then redis.call("HSET", meta, "run", text_of(number)) end
+if #made > 0 then
+  redis.call("HSET", meta, "run", text_of(number))
+  index_tasks(first + 1, tasks_made)
+end
 emit("enqueue", made)
 emit("update", changed)
 if freed > 0 then

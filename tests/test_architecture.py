@@ -75,7 +75,7 @@ IMPURE_CALLS: Final = {"now", "utcnow", "today", "open", "print", "input"}
 #: What a program that only enqueues should not have to load, nor even have installed.
 NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.autoscaler", "rota.testing", "rota.otel"} | {
     *REDIS,
-    *("click", "rich", "uvloop", "watchfiles", "opentelemetry"),
+    *("click", "rich", "uvloop", "watchfiles", "opentelemetry", "fastapi", "pydantic", "starlette", "uvicorn"),
 }
 
 

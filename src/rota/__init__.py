@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
     from rota.schedules import ScheduleInfo, Schedules
-    from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
+    from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
     from rota.workflows import Workflow
 
@@ -92,6 +92,8 @@ __all__ = [
     "Keep",
     "LeaseLost",
     "Load",
+    "LockInfo",
+    "LockPage",
     "LogLine",
     "Middleware",
     "Obstacle",
@@ -161,7 +163,7 @@ _HOMES: Final = {
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.schedules": "ScheduleInfo Schedules",
-    "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
+    "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
     "rota.workflows": "Workflow",
 }

@@ -15,16 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
+from rota.core.codec import encode_arguments
 from rota.core.history import Counted, Series
-from rota.core.job import DEFAULT_QUEUE, JobRef, checked_queue, checked_time_ms
+from rota.core.job import (
+    DEFAULT_QUEUE,
+    MAX_SHARDS,
+    JobRef,
+    checked_new_queue,
+    checked_queue,
+    checked_time_ms,
+)
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
-from rota.failures import check_failure_options
+from rota.failures import SUFFIX, check_failure_options
 from rota.history import Load, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
@@ -38,7 +46,7 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
-from rota.store.views import Page, QueueInfo, Views, WorkerInfo
+from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -101,6 +109,8 @@ class Rota:
         self._clock = clock
         self._queue_defaults: dict[str, dict[str, Any]] = {}
         self._failure_defaults: dict[str, dict[str, Any]] = {}
+        #: Queue -> how many shards the program declares for it.
+        self.shards: dict[str, int] = {}
         self._portal = Portal(self.close)
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = weakref.WeakKeyDictionary()
 
@@ -185,12 +195,19 @@ class Rota:
         *,
         defaults: Mapping[str, Any] | None = None,
         failure_defaults: Mapping[str, Any] | None = None,
+        shards: int | None = None,
     ) -> Queue:
         """A queue's handle. `defaults` are options for jobs enqueued there, below those of task and enqueue.
 
         `failure_defaults` are options for the failure handlers of its jobs, below those given to `on_failure`.
+        `shards` spreads the queue over the nodes of a cluster: it has that many from its first use on.
         """
         checked_queue(name)
+        if shards is not None:
+            checked_new_queue(name)
+            if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+                raise InvalidOption("shards", f"must be 1 to {MAX_SHARDS}, not {shards!r}")
+            self.shards[name] = shards
         if name.endswith("-fail") and (defaults is not None or failure_defaults is not None):
             base = name.removesuffix("-fail")
             raise InvalidOption("queue", f"options for {name!r} are given as rota.queue({base!r}, failure_defaults=…)")
@@ -247,24 +264,26 @@ class Rota:
         link = self._link_of_loop()
         if not link.is_ready_for(call.queue, durability):
             await link.make_ready([call.queue], {durability})
-        made = await _store(link, call.queue, [call])
+        queue = link.choose(call.queue, call.job.id, call.options.lock)
+        made = await _store(link, queue, [call])
         if durability == "replicated":
-            await link.make_durable([call.queue])
-        return self._handle(call, made[0])
+            await link.make_durable([queue])
+        return self._handle(call, queue, made[0])
 
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
-        by_queue: dict[str, list[int]] = {}
-        for place, call in enumerate(wanted):
+        for call in wanted:
             _check_is_whole(call)
-            by_queue.setdefault(call.queue, []).append(place)
         link = self._link_of_loop()
         durability: set[Durability] = {call.durability or self._durability for call in wanted}
-        await link.make_ready(by_queue, durability)
+        await link.make_ready({call.queue: None for call in wanted}, durability)
+        by_queue: dict[str, list[int]] = {}
+        for place, call in enumerate(wanted):
+            by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
         stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
-        for places, made in zip(by_queue.values(), await asyncio.gather(*stored), strict=True):
+        for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
             for place, one in zip(places, made, strict=True):
-                found[place] = self._handle(wanted[place], one)
+                found[place] = self._handle(wanted[place], queue, one)
         if "replicated" in durability:
             await link.make_durable(by_queue)
         return found
@@ -309,12 +328,24 @@ class Rota:
             since=None if since is None else checked_time_ms(since, "since"),
             until=None if until is None else checked_time_ms(until, "until"),
         )  # fmt: skip
-        return await list_jobs(self._link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order)
+        return await list_jobs(
+            self.checked_link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
+        )
 
     async def queues(self) -> list[QueueInfo]:
-        """How every queue stands."""
+        """How every queue stands; one that has shards as a whole."""
         views = (await self._link()).views
-        return await views.queue_infos(await views.queues())
+        return merge_shards(await views.queue_infos(await views.queues()))
+
+    async def locks(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """The locks that are held or wanted: whose each is, and who waits. About `limit` at a time."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        link = await self._link()
+        queues = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+        return await link.views.locks(queues, lock=lock, cursor=cursor, limit=limit)
 
     async def workers(self) -> list[WorkerInfo]:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
@@ -353,10 +384,24 @@ class Rota:
         link = await self._link()
 
         async def names() -> Sequence[str]:
-            return chosen or await link.views.queues()
+            if chosen is None:
+                return await link.views.queues()
+            return [name for queue in chosen for name in await link.names_of(queue)]
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Arguments as they are stored. Those of a task that this program declares are checked; all for their size."""
+        if task.endswith(SUFFIX):
+            raise InvalidOption("arguments", "those of a failure handler are made by the job that failed")
+        if task in self.tasks:
+            encoded = self.tasks.get(task).signature.encode(args, kwargs)
+        else:
+            encoded = encode_arguments(args, kwargs)
+        if len(encoded) > self.max_payload:
+            raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
+        return encoded
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -480,6 +525,12 @@ class Rota:
         """`queues`, for code that is not async."""
         return self.wait_for(self.queues())
 
+    def locks_sync(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """`locks`, for code that is not async."""
+        return self.wait_for(self.locks(queue=queue, lock=lock, cursor=cursor, limit=limit))
+
     def workers_sync(self) -> list[WorkerInfo]:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
@@ -505,11 +556,11 @@ class Rota:
 
     # --- within ------------------------------------------------------------------------------------------------
 
-    def _handle(self, call: Call[R], made: Made) -> Job[R] | IdInUse:
+    def _handle(self, call: Call[R], queue: str, made: Made) -> Job[R] | IdInUse:
         """What the caller gets for what has become of his job."""
-        ref = JobRef(call.queue, made.id, made.run)
+        ref = JobRef(queue, made.id, made.run)
         outcome = made.outcome
-        if outcome == "made" or outcome == "updated" or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
+        if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
             return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
         return IdInUse(ref.full_id, made.run, outcome)
 
@@ -533,7 +584,7 @@ class Rota:
         gateway = Gateway(
             address, embedded=embedded, patience=self._patience if patience is None else patience, clock=self._clock
         )
-        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas)
+        return Link(Store(gateway, self.keys, participant), self._durability, self._replicas, self.shards)
 
 
 _embedded_servers: dict[Path, EmbeddedServer] = {}
@@ -557,7 +608,11 @@ def _check_is_whole(call: Call[Any]) -> None:
 
 async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:
     """Stores the jobs of one queue: those that come after others take a longer way."""
-    tied = {place: Tied(call.job, call.parents) for place, call in enumerate(calls) if call.parents}
+    tied = {
+        place: Tied(call.job, [await link.locate_parent(parent) for parent in call.parents])
+        for place, call in enumerate(calls)
+        if call.parents
+    }
     if not tied:
         return await link.store.enqueue(queue, [call.job for call in calls])
     made = dict(zip(tied, await link.ties.enqueue(queue, list(tied.values())), strict=True))

@@ -21,7 +21,7 @@ from rota.core.workflow import StepResult, Undo, last_steps
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError, StoreFull
 from rota.link import Durability, Link
 from rota.middleware import wrap_enqueue, wrap_store
-from rota.store.flows import PATIENCE_MS, flow_edge, gate_name, list_name
+from rota.store.flows import PATIENCE_MS, flow_edge, gate_name, list_name, undo_id
 from rota.store.ties import Edge, Tied, slices
 from rota.tasks import Call, Prepared, Task
 from rota.workflows import Workflow
@@ -166,8 +166,9 @@ class Draft(Workflow):
         self._calls = list(calls)
         link = await self._rota.checked_link()
         durability: set[Durability] = {call.durability or link.durability for call in self._calls}
+        await link.make_ready({call.queue for call in self._calls}, durability)
+        await self._choose_shards(link)
         queues = {call.queue for call in self._calls}
-        await link.make_ready(queues, durability)
         if await link.flows.read(self.id) is not None:
             raise IdInUse(self.id, self.id)
         runs: dict[int, str] = {}
@@ -289,6 +290,20 @@ class Draft(Workflow):
                 if passed.job.id or [found.step for found in passed.results] != [found.step for found in call.results]:
                     raise InvalidJob(f"a middleware may not change the id or the results that step {place} takes")
                 self._calls[place] = passed
+
+    async def _choose_shards(self, link: Link) -> None:
+        """Each step goes where its id belongs, as do the jobs of a list; and each undo where its own does."""
+        for place, call in enumerate(self._calls):
+            queue = link.choose(call.queue, self._step_id(place), call.options.lock)
+            parents = tuple([await link.locate_parent(parent) for parent in call.parents])
+            self._calls[place] = call.moved(queue, parents)
+        for place, undo in self._undos.items():
+            queue = (await link.locate(JobRef(undo.queue, undo_id(self.id, place)))).queue
+            if queue != undo.queue and decode_options(undo.body.partition("\n")[0].encode()).lock:
+                raise InvalidOption(
+                    "lock", f"the undo of step {self._names[place]} cannot have one: its queue has shards"
+                )
+            self._undos[place] = msgspec.structs.replace(undo, queue=queue)
 
     async def _prepare(self, link: Link, runs: dict[int, str]) -> None:
         """Writes all steps invisibly, and notes their runs."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rota.core.codec import decode_result
+import msgspec
+
+from rota.core.codec import decode_result, encode_body
 from rota.core.explain import explain
-from rota.core.job import HistoryEntry, JobRecord, JobRef, checked_text, encode_run
+from rota.core.job import HistoryEntry, JobRecord, JobRef, Options, checked_priority, checked_text, encode_run
+from rota.core.retry import Seconds
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
-from rota.store.views import LogLine, Page, QueueInfo, Snapshot
+from rota.store.store import Store
+from rota.store.views import LogLine, Page, QueueInfo, Snapshot, merge_shards
+from rota.tasks import moment
 
 if TYPE_CHECKING:
     from rota.client import Rota
@@ -122,7 +128,7 @@ class Job(Generic[R]):
         WrongState when it has ended, JobNotFound when there is none.
         """
         checked_text(reason, "reason")
-        store = await self._rota.checked_store()
+        store = await self._located()
         outcome = await store.cancel(self._ref, reach="waiting" if only_waiting else "any", reason=reason)
         if outcome == "missing":
             raise JobNotFound(str(self._ref))
@@ -133,9 +139,45 @@ class Job(Generic[R]):
         await self._rota.tell_dependents(self.queue)
         return JobState.CANCELLED
 
+    async def update(
+        self, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None,
+        priority: str | int | None = None, delay: Seconds | None = None, run_at: datetime | None = None,
+    ) -> JobRecord:  # fmt: skip
+        """Changes a run that waits: its arguments, its priority, its time. Returns the record as it is then.
+
+        Of a dead letter only the arguments, for when it is redriven. What is not given stays as it is; arguments are
+        replaced as a whole. Raises WrongState when it is being processed or has ended, JobNotFound, InvalidJob.
+        """
+        has_arguments = args is not None or kwargs is not None
+        flags = ("d" if has_arguments else "") + ("o" if priority is not None else "")
+        due = moment(delay, run_at)
+        flags += "t" if delay is not None or run_at is not None else ""
+        store = await self._rota.checked_store()
+        while True:
+            snapshot = await self._snapshot()
+            record = snapshot.record
+            if record.state is JobState.FAILED and flags != "d":
+                raise WrongState(self.id, "failed", "update", "of a dead letter only the arguments can be changed")
+            options, arguments = record.options, record.arguments
+            if priority is not None:
+                options = msgspec.structs.replace(options, priority=checked_priority(priority))
+            if has_arguments:
+                arguments = self._rota.encode_arguments(record.task, tuple(args or ()), dict(kwargs or {}))
+            outcome = await store.update(
+                record.ref, seen=snapshot.digest, flags=flags, priority=options.priority, due=due,
+                expiry=_expiry_of(record), body=encode_body(options, record.task, arguments),
+            )  # fmt: skip
+            if outcome == "missing":
+                raise JobNotFound(str(record.ref))
+            if outcome == "updated":
+                return await self.refresh()
+            if outcome != "changed":  # else somebody else changed it meanwhile: what that one did stays
+                state = outcome.removeprefix("ended ")
+                raise WrongState(self.id, state, "update", "only a job that waits can be changed")
+
     async def delete(self) -> None:
         """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
-        if await (await self._rota.checked_store()).delete(self._ref) == "missing":
+        if await (await self._located()).delete(self._ref) == "missing":
             raise JobNotFound(str(self._ref))
         await self._rota.tell_dependents(self.queue)
 
@@ -191,6 +233,13 @@ class Job(Generic[R]):
         """`cancel`, for code that is not async."""
         return self._rota.wait_for(self.cancel(reason, only_waiting=only_waiting))
 
+    def update_sync(
+        self, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None,
+        priority: str | int | None = None, delay: Seconds | None = None, run_at: datetime | None = None,
+    ) -> JobRecord:  # fmt: skip
+        """`update`, for code that is not async."""
+        return self._rota.wait_for(self.update(args=args, kwargs=kwargs, priority=priority, delay=delay, run_at=run_at))
+
     def delete_sync(self) -> None:
         """`delete`, for code that is not async."""
         self._rota.wait_for(self.delete())
@@ -199,7 +248,14 @@ class Job(Generic[R]):
         """`redrive`, for code that is not async."""
         self._rota.wait_for(self.redrive())
 
+    async def _located(self) -> Store:
+        """The store, once it is known which shard of its queue the job is in."""
+        link = await self._rota.checked_link()
+        self._ref = await link.locate(self._ref)
+        return link.store
+
     async def _ended(self) -> JobRecord:
+        await self._located()
         while True:
             self._ref = await self._rota.wait_ended(self._ref)
             record = await self.refresh()
@@ -207,7 +263,8 @@ class Job(Generic[R]):
                 return record
 
     async def _snapshot(self) -> Snapshot:
-        snapshot = (await (await self._rota.checked_views()).read(self.queue, [self._ref]))[0]
+        await self._located()
+        snapshot = (await self._rota.views.read(self.queue, [self._ref]))[0]
         if snapshot is None:
             raise JobNotFound(str(self._ref))
         self._ref = snapshot.record.ref
@@ -226,15 +283,17 @@ class Queue:
 
     async def pause(self) -> None:
         """Stops claims of this queue for everyone, and nothing else: running handlers go on."""
-        await (await self._rota.checked_store()).pause(self.name, wanted="paused")
+        await self._pause("paused")
 
     async def resume(self) -> None:
         """Lets claims go on, at once."""
-        await (await self._rota.checked_store()).pause(self.name, wanted="open")
+        await self._pause("open")
 
     async def info(self) -> QueueInfo:
         """How the queue stands: counts by state, totals, pause, the oldest waiting job."""
-        return (await (await self._rota.checked_views()).queue_infos([self.name]))[0]
+        link = await self._rota.checked_link()
+        infos = await link.views.queue_infos(await link.names_of(self.name))
+        return infos[0] if infos[0].name == self.name else merge_shards(infos)[0]
 
     async def counts(self) -> dict[str, int]:
         """How many jobs are in each state."""
@@ -242,13 +301,19 @@ class Queue:
 
     async def purge(self) -> int:
         """Deletes the jobs that wait, in slices, and says how many. What is enqueued meanwhile stays out of it."""
-        newest = encode_run((await self.info()).totals["run"])
+        link = await self._rota.checked_link()
         purged = 0
-        store = await self._rota.checked_store()
-        while gone := await store.purge(self.name, newest=newest):
-            purged += gone
-        await self._rota.tell_dependents(self.name)
+        for info in await link.views.queue_infos(await link.names_of(self.name)):
+            newest = encode_run(info.totals["run"])
+            while gone := await link.store.purge(info.name, newest=newest):
+                purged += gone
+            await self._rota.tell_dependents(info.name)
         return purged
+
+    async def _pause(self, wanted: str) -> None:
+        link = await self._rota.checked_link()
+        for name in await link.names_of(self.name):
+            await link.store.pause(name, wanted=wanted)
 
     def pause_sync(self) -> None:
         """`pause`, for code that is not async."""
@@ -387,6 +452,14 @@ def full_history(snapshot: Snapshot) -> list[HistoryEntry]:
     ):
         entries.append(HistoryEntry(at=record.ended_at, verb="expire", state="cancelled", note=record.reason))
     return sorted(entries, key=lambda entry: entry.at)
+
+
+def _expiry_of(record: JobRecord) -> str:
+    """By when it must have started, as the scripts take it."""
+    options: Options = record.options
+    if options.expires_at is not None:
+        return str(options.expires_at)
+    return "" if options.expires_ms is None else str(record.enqueued_at + options.expires_ms)
 
 
 def _claimed(at: int, worker: str, attempt: int) -> HistoryEntry:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Coroutine, Iterable
+import secrets
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, cast, get_args
 
-from rota.core.job import DEFAULT_QUEUE, JobRef
+import msgspec
+
+from rota.core.after import Parent
+from rota.core.job import DEFAULT_QUEUE, MAX_SHARDS, JobRef, choose_shard, shard_names
+from rota.core.schedule import Schedule
 from rota.core.workflow import ENDED, STUCK
 from rota.errors import (
     ConfigurationError,
@@ -37,7 +42,7 @@ REGISTER_AGAIN_S: Final = 60.0
 class Link:
     """The connections of one event loop, and what is known through them."""
 
-    def __init__(self, store: Store, durability: Durability, replicas: int) -> None:
+    def __init__(self, store: Store, durability: Durability, replicas: int, declared: Mapping[str, int]) -> None:
         self.store = store
         self.gateway = store.gateway
         self.ties = Ties(store)
@@ -48,6 +53,11 @@ class Link:
         #: What a receipt is worth where nothing else is asked for.
         self.durability: Durability = durability
         self._replicas = replicas
+        #: Queue -> the number of shards that the program declares.
+        self._declared = declared
+        #: Queue -> how many it has, and when that was heard.
+        self._shards: dict[str, tuple[int, float]] = {}
+        self._turn = secrets.randbelow(MAX_SHARDS)
         self._is_checked = False
         self._is_fsynced = False
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -116,11 +126,55 @@ class Link:
 
         async def register() -> None:
             await self.gateway.command("SET", self.store.keys.shared("format"), FORMAT, "NX")
-            await self.store.register_queues(new)
-            self._registered.update(dict.fromkeys(new, now))
+            found = await self.store.enlist({queue: self._declared.get(queue, 0) for queue in new})
+            for queue, count in found.items():
+                _check_shards(queue, self._declared.get(queue, count), count)
+                self._shards[queue] = (count, now)
+                self._registered[queue] = now
 
         if new:
             await self._together(f"register {' '.join(new)}", register)
+
+    # --- shards ------------------------------------------------------------------------------------------------
+
+    async def names_of(self, queue: str) -> list[str]:
+        """A queue's shards; the queue itself where it has none."""
+        if "~" in queue:
+            return [queue]
+        base = queue.removesuffix("-fail")
+        now = asyncio.get_running_loop().time()
+        count, heard_at = self._shards.get(base, (0, -math.inf))
+        if heard_at <= now - REGISTER_AGAIN_S:
+            # What is declared and has never been used will have as many.
+            count = await self.views.shards_of(base) or self._declared.get(base, 0)
+            self._shards[base] = (count, now)
+        return shard_names(queue, count)
+
+    async def locate(self, ref: JobRef) -> JobRef:
+        """The same job with the shard that it is in, where its queue has shards."""
+        names = await self.names_of(ref.queue)
+        if names == [ref.queue]:
+            return ref
+        return JobRef(choose_shard(ref.queue, len(names), id=ref.id, lock="", turn=0), ref.id, ref.run)
+
+    async def locate_parent(self, parent: Parent) -> Parent:
+        """The same of what a job comes after."""
+        ref = await self.locate(parent.ref)
+        return parent if ref == parent.ref else msgspec.structs.replace(parent, ref=ref)
+
+    async def settle(self, schedule: Schedule) -> Schedule:
+        """A schedule in the shard where it lives, with its jobs. Lists its queue."""
+        await self.register([schedule.queue])
+        queue = self.choose(schedule.queue, "" if schedule.lock else schedule.name, schedule.lock)
+        return msgspec.structs.replace(schedule, queue=queue)
+
+    def choose(self, queue: str, job_id: str, lock: str) -> str:
+        """Where a new job goes, in a queue that is registered."""
+        count = self._shards[queue][0]
+        if not count:
+            return queue
+        self._turn += 1
+        return choose_shard(queue, count, id=job_id, lock=lock, turn=self._turn)
 
     async def make_durable(self, queues: Iterable[str]) -> None:
         """Waits for the replicas of the queues."""
@@ -203,6 +257,15 @@ class Link:
             with suppress(asyncio.CancelledError):
                 await self._listening
         await self.gateway.close()
+
+
+def _check_shards(queue: str, wanted: int, count: int) -> None:
+    if wanted != count:
+        has = f"{count} shards" if count else "none"
+        raise ConfigurationError(
+            f"queue {queue!r} is declared with {wanted} shards, and has been used with {has}: jobs of one id, or of "
+            "one lock, would no longer meet; declare what it has, or take another name"
+        )
 
 
 def checked_durability(durability: Any) -> Durability:

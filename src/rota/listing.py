@@ -84,8 +84,10 @@ async def list_jobs(
         state=wanted, task=filters.task, terms=filters.terms, worker=filters.worker, since=filters.since,
         until=filters.until,
     )  # fmt: skip
+    if queue:
+        checked_queue(queue)
     link = await connect()
-    queues = [checked_queue(queue)] if queue else await link.views.queues()
+    queues = await link.names_of(queue) if queue else await link.views.queues()
     is_finished = wanted is not None and wanted.is_finished
     order = order or ("newest" if is_finished or wanted is None else "oldest")
     if wanted is None or wanted is JobState.PROCESSING or question.needs_index:

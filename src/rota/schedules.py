@@ -226,10 +226,10 @@ class Schedules:
         While the rule stays the same, so does the next run; a schedule that is paused stays so. Raises
         ScheduleOutdated, and changes nothing, when the one that is stored has a higher version.
         """
-        wanted = _schedule(name, rule, call, misfire=misfire, overlap=overlap, version=version, is_declared=False)
+        asked = _schedule(name, rule, call, misfire=misfire, overlap=overlap, version=version, is_declared=False)
         # The queue is listed, and the server found fit, as for an enqueue.
         store = await self._store()
-        await self._rota.store.register_queues([wanted.queue])
+        wanted = await (await self._rota.checked_link()).settle(asked)
         outcome, stored = await store.put(wanted)
         if outcome == "older":
             raise ScheduleOutdated(wanted.full_name, version, stored)
@@ -244,7 +244,7 @@ class Schedules:
     async def list(self, *, queue: str | None = None) -> list[ScheduleInfo]:
         """All schedules, or those of one queue, by name. One that cannot be read is left out, with a warning."""
         store = await self._store()
-        queues = [checked_queue(queue)] if queue is not None else await store.queues()
+        queues = await self._queues(queue or "")
         found = [stored for name in queues for stored in (await store.read(name, await store.names(name)))[1]]
         workers = await (await self._rota.checked_views()).workers() if found else []
         infos: list[ScheduleInfo] = []
@@ -322,12 +322,18 @@ class Schedules:
     async def _store(self) -> ScheduleStore:
         return ScheduleStore((await self._rota.checked_store()).gateway, self._rota.keys)
 
+    async def _queues(self, queue: str) -> Sequence[str]:
+        """Where schedules may be: in one queue, or in all that have any."""
+        if queue:
+            return await (await self._rota.checked_link()).names_of(checked_queue(queue))
+        return await (await self._store()).queues()
+
     async def _find(self, name: str) -> tuple[int, StoredSchedule]:
         """The server's time, and the schedule of that name."""
         queue, colon, bare = name.rpartition(":")
         checked_schedule_name(bare)
         store = await self._store()
-        queues = [checked_queue(queue)] if colon else await store.queues()
+        queues = await self._queues(queue if colon else "")
         answers = await asyncio.gather(*(store.read(one, [bare]) for one in queues))
         found = [(now, stored) for now, of_queue in answers for stored in of_queue]
         if not found:

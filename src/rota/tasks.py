@@ -6,7 +6,19 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import msgspec
 
@@ -88,6 +100,22 @@ class Call(Generic[R]):
             parents=self.parents, results=self.results, durability=self.durability,
         )  # fmt: skip
 
+    def once(self, token: str) -> Self:
+        """Makes this call one that is carried out once: for a day, whoever enqueues with that token gets its run.
+
+        Without an id of its own the job is called after the token.
+        """
+        flags = "-" if not self.job.id else self.job.flags
+        self.job = self.job._replace(id=self.job.id or token, flags=f"{flags}!{checked_id(token)}")
+        return self
+
+    def moved(self, queue: str, parents: tuple[Parent, ...]) -> Call[R]:
+        """The same call, in one shard of its queue, and with what it comes after found in its own."""
+        return Call(
+            self.task, self.job, queue, options=self.options, on_same_id=self.on_same_id, parents=parents,
+            results=self.results, durability=self.durability,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return f"<Call of {self.task.name} for queue {self.queue}>"
 
@@ -100,7 +128,7 @@ class Prepared(Generic[P, R]):
         options = {**task.rota.defaults_of(given.get("queue", task.queue)), **task.defaults, **given}
         self._queue = checked_new_queue(options.pop("queue", task.queue))
         self._id = "" if options.get("id") is None else checked_id(options["id"])
-        self._due = _moment(options.pop("delay", None), options.pop("run_at", None))
+        self._due = moment(options.pop("delay", None), options.pop("run_at", None))
         self._on_same_id = _on_same_id(options)
         options.pop("id", None)
         self._durability: Durability | None = _durability(options)
@@ -115,7 +143,7 @@ class Prepared(Generic[P, R]):
         #: The record up to its arguments, the same for every call.
         self._head = encode_body(self.options, task.name, b"")
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
         results: list[StepResult] = []
         try:
@@ -143,11 +171,11 @@ class Prepared(Generic[P, R]):
             durability=self._durability,
         )
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""
         return await self.task.rota.enqueue(self.call(*args, **kwargs))
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""
         return self.task.rota.wait_for(self.enqueue(*args, **kwargs))
 
@@ -243,15 +271,15 @@ class Task(Generic[P, R, C]):
             chosen["timeout"] = timeout
         return Prepared(self, chosen)
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
         return self._plain.call(*args, **kwargs)
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls this task with its default options; returns once it is stored."""
         return await self._plain.enqueue(*args, **kwargs)
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""
         return self._plain.enqueue_sync(*args, **kwargs)
 
@@ -457,7 +485,8 @@ def _run_in(name: str, run_in: Any, *, is_async: bool) -> RunIn:
     return run_in
 
 
-def _moment(delay: Any, run_at: Any) -> str:
+def moment(delay: Any, run_at: Any) -> str:
+    """When a job may start, as the scripts take it: "" is now."""
     if delay is not None and run_at is not None:
         raise InvalidOption("delay", "give delay or run_at, not both")
     if run_at is not None:

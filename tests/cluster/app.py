@@ -13,6 +13,7 @@ FOLDER: Final = Path(os.environ["ROTA_TEST_FOLDER"])
 STEP_SECONDS: Final = 0.01
 
 rota = Rota(namespace=os.environ["ROTA_TEST_NAMESPACE"])
+rota.queue("wide", shards=6)
 
 
 def note(subject: str, text: object = "") -> None:

@@ -19,6 +19,8 @@ from tests.worker.crew import Crew
 APP: Final = "tests.cluster.app"
 #: One on each node, as `test_the_queues_of_these_tests_live_on_three_nodes` makes sure.
 QUEUES: Final = ("mail", "print", "billing")
+#: Spread over all of them.
+WIDE: Final = "wide"
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +71,7 @@ def lodging(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 async def shared(lodging: Crew) -> AsyncIterator[Crew]:
     """A crew with one worker for all three queues that many tests share: for what does no harm to others."""
     if not lodging.workers or not lodging.workers[-1].is_alive:
-        await lodging.start(queues=",".join(QUEUES), concurrency=20)
+        await lodging.start(queues=",".join([*QUEUES, WIDE]), concurrency=20)
     yield lodging
     await lodging.rota.close()
     assert lodging.workers[-1].is_alive, f"the shared worker died:\n{lodging.workers[-1].log[-3000:]}"

@@ -17,7 +17,7 @@ from rota.store.flows import Flows
 from rota.store.gateway import Argument, Call
 from rota.store.store import LEASE_MS, Claimed
 from rota.store.ties import FLOWS, Message
-from tests.store.driver import QUEUE, Driver, new_job
+from tests.store.driver import QUEUE, Driver, body, new_job
 
 #: Where a sign of life leaves its time, which is later when it comes again.
 LIFE: Final = ("meta", "beats", "seen", "processing", "stopping")
@@ -40,8 +40,10 @@ class Echo:
         self.driver.gateway.run = self._run
         self.driver.gateway.run_many = self._run_many
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
-        return await self._twice(lambda: self._run(name, keys, arguments))
+    async def run(
+        self, name: str, keys: Sequence[str], arguments: Sequence[Argument], *, is_aside: bool = False
+    ) -> Any:
+        return await self._twice(lambda: self._run(name, keys, arguments, is_aside=is_aside))
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         return await self._twice(lambda: self._run_many(calls))
@@ -114,6 +116,13 @@ async def posted(scene: Scene) -> None:
     await scene.driver.worker().complete(scene.jobs[1])
     await scene.driver.worker().fail(scene.jobs[2])
     await scene.driver.post()
+
+
+async def updated(scene: Scene, ref: JobRef, flags: str) -> None:
+    seen = (await scene.driver.read(ref)).digest
+    new = body([9], priority=5)
+    outcome = await scene.driver.client.update(ref, seen=seen, flags=flags, priority=5, due="+9", expiry="", body=new)
+    assert outcome == "updated"
 
 
 async def refused(made: Awaitable[Any]) -> None:
@@ -199,6 +208,13 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "cancel scheduled": (lambda s: s.driver.client.cancel(s.scheduled), EQUAL, ()),
     "cancel running": (lambda s: s.driver.client.cancel(JobRef(QUEUE, "p1")), EQUAL, ()),
     "cancel finished": (lambda s: s.driver.client.cancel(s.done), EQUAL, ()),
+    "enqueue once": (
+        lambda s: s.driver.client.enqueue(QUEUE, [new_job("once")._replace(flags="-!token")] * 2),
+        EQUAL,
+        (),
+    ),
+    "update": (lambda s: updated(s, s.pending, "dot"), NO_ANSWER, ()),
+    "update dead": (lambda s: updated(s, s.dead, "d"), NO_ANSWER, ()),
     "delete": (lambda s: s.driver.client.delete(s.pending), EQUAL, ()),
     "delete running": (lambda s: s.driver.client.delete(JobRef(QUEUE, "p1")), EQUAL, ()),
     "delete finished": (lambda s: s.driver.client.delete(s.done), EQUAL, ()),
@@ -252,7 +268,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
     from rota.store import scripts
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
-    assert reading == {"page", "read", "read_schedules", "read_tally", "due_schedules"}
+    assert reading == {"page", "read", "read_locks", "read_schedules", "read_tally", "due_schedules"}
     named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
     assert named.union(*WITHIN.values()) | SCHEDULES == set(scripts.names()) - reading
 

@@ -6,6 +6,7 @@ Everything here is a frozen value. The store keeps times as whole milliseconds s
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -24,11 +25,12 @@ DEFAULT_MAX_STALLS: Final = 3
 MAX_TAGS: Final = 20
 MAX_META_BYTES: Final = 4096
 MAX_LOCK: Final = 128
+MAX_SHARDS: Final = 256
 #: Latest time that fits the ordering of the pending index: 2109.
 MAX_TIME_MS: Final = 2**42 - 1
 
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}(~[0-9]{1,3})?")
 _TASK: Final = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -154,7 +156,42 @@ def checked_new_queue(queue: Any) -> str:
     """A queue's name that jobs may be put into: not the queue of failure handlers."""
     if checked_queue(queue).endswith("-fail"):
         raise InvalidOption("queue", f"{queue!r}: names that end in -fail are reserved for failure handlers")
+    if "~" in queue:
+        base = base_of(queue)
+        raise InvalidOption("queue", f"{queue!r} is a shard: jobs are put into {base!r}, which has one for each")
     return queue
+
+
+# --- shards ------------------------------------------------------------------------------------------------------
+
+
+def shard_name(queue: str, shard: int) -> str:
+    """One shard of a queue, which is a queue of its own: `mail~3`; of its failures: `mail~3-fail`."""
+    base = queue.removesuffix("-fail")
+    return f"{base}~{shard}{queue[len(base) :]}"
+
+
+def shard_names(queue: str, count: int) -> list[str]:
+    """All shards of a queue; the queue itself where it has none, or is one."""
+    return [shard_name(queue, shard) for shard in range(count)] if count and "~" not in queue else [queue]
+
+
+def base_of(queue: str) -> str:
+    """The queue that a shard is a part of: `mail~3` → `mail`. Others are their own."""
+    base = queue.removesuffix("-fail")
+    return base.partition("~")[0] + queue[len(base) :]
+
+
+def choose_shard(queue: str, count: int, *, id: str, lock: str, turn: int) -> str:
+    """Where a job belongs: with others of its lock, with others of its id; one that has neither, where it is its turn.
+
+    Jobs that must meet cannot be told by both: refused.
+    """
+    if id and lock:
+        raise InvalidOption(
+            "lock", f"queue {queue!r} has shards: a job there has an id or a lock, as either says which shard it is in"
+        )
+    return shard_name(queue, zlib.crc32((lock or id).encode()) % count if lock or id else turn % count)
 
 
 # --- options -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim, CronSimError
 
+from rota.core.codec import decode_options
 from rota.core.job import MAX_TIME_MS, checked_time_ms
 from rota.core.retry import Seconds, to_seconds
 from rota.errors import InvalidOption
@@ -270,6 +271,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def task(self) -> str:
         """The name of the task that its jobs call."""
         return self.body.split(b"\n", 2)[1].decode()
+
+    @property
+    def lock(self) -> str:
+        """The lock of its jobs; "" for none."""
+        options = self.body.split(b"\n", 1)[0]
+        return decode_options(options).lock if options else ""
 
     @property
     def arguments(self) -> bytes:

@@ -22,11 +22,15 @@ class KeySpec:
     expiry: str
     meaning: str
 
+    @property
+    def has_ttl(self) -> bool:
+        """True where the server itself lets it expire."""
+        return self.expiry in _TTLS
+
 
 PERMANENT: Final = "none"
+_TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "31 days")
 WITH_JOB: Final = "with its job"
-#: Expiries that the server sees to.
-TIMED: Final = ("10 min", "25 h", "31 days")
 
 #: name -> spec, for the keys of one queue.
 QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
@@ -90,12 +94,14 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
     "calls": KeySpec("calls:{name}", "hash", "all", "10 min", "a caller's latest calls and their outcomes"),
     "call": KeySpec("call:{name}", "string", "all", "10 min", "outcome of one rare call, by its token"),
+    "firsts": KeySpec("firsts:{name}", "string", "enqueue", "24 h", "the run that a call with an idempotency key made"),
 }
 
 #: name -> spec, for the keys that belong to no queue.
 GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
+    "shards": KeySpec("shards", "hash", "enlist", PERMANENT, "queue that is spread over several -> how many"),
     "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
@@ -114,10 +120,18 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "queued:{name}", "zset", "turn", "with its workflow", "workflows of one name that wait for a place"
     ),
     "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
+    "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),
+    "token_uses": KeySpec("token_uses", "hash", "server", PERMANENT, "API token -> when it was last used, ms"),
+    "session": KeySpec("session:{name}", "string", "server", "12 h", "a login, by the hash of its cookie"),
+    "misses": KeySpec("misses:{name}", "string", "server", "60 s", "failed logins from one address"),
+    "answer": KeySpec("answer:{name}", "string", "server", "24 h", "what a POST with an idempotency key was answered"),
+    "audit": KeySpec("audit", "stream", "server", "capped", "who changed what over HTTP, before and after"),
 }
 
 #: Events a queue keeps, about.
 EVENTS_KEPT: Final = 10_000
+#: Entries the audit log keeps, about.
+AUDIT_KEPT: Final = 10_000
 _FAIL: Final = "-fail"
 #: What a script calls the keys of the queue's failures: `fail_pending` is `pending` of `mail-fail`.
 _OF_FAILURES: Final = "fail_"
@@ -183,4 +197,4 @@ def spec_of(key: str, namespace: str) -> KeySpec | None:
 def is_permanent(key: str, namespace: str) -> bool:
     """True for a key that may stay in the server for ever, or as long as the jobs and workers it speaks of."""
     spec = spec_of(key, namespace)
-    return spec is not None and spec.expiry not in TIMED
+    return spec is not None and not spec.has_ttl

@@ -51,15 +51,16 @@ class NewJob(NamedTuple):
     due: str
     expiry: str
     body: bytes
-    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`.
+    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`; behind a ! a token
+    #: by which it is made once.
     flags: str = "-"
 
 
 class Made(NamedTuple):
     """What became of a new job: its run ("made"), or the unfinished run of its id and what happened to that one.
 
-    "updated", "in_use" (left alone), or why it cannot be changed into the job asked for: "task", "after"; "untied":
-    there is no such run any more, and the job comes after others.
+    "updated", "in_use" (left alone), "again" (its token made that one before), or why it cannot be changed into the job
+    asked for: "task", "after"; "untied": there is no such run any more, and the job comes after others.
     """
 
     id: str
@@ -183,6 +184,17 @@ class Store:
         "missing", "processing" where that is out of reach, "ended" and how.
         """
         answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
+        return answer.decode()
+
+    async def update(
+        self, ref: JobRef, *, seen: str, flags: str, priority: int, due: str, expiry: str, body: bytes
+    ) -> str:
+        """Changes a run that waits, or the arguments of a dead letter: "updated", or why not.
+
+        "missing", "changed" since it was read (`seen` is its digest then), "processing", "ended" and how.
+        """
+        words: list[Argument] = [ref.id, ref.run or "", seen, flags, priority, due, expiry, body]
+        answer = await self._rare("update", ref.queue, words)
         return answer.decode()
 
     async def delete(self, ref: JobRef) -> str:
@@ -320,6 +332,13 @@ class Store:
             await self.gateway.command("HSET", key, *words)
         if without:
             await self.gateway.command("HDEL", key, *without)
+
+    async def enlist(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Lists queues, each with the number of shards asked for; and how many each has: 0 for none."""
+        words: list[Argument] = [word for pair in wanted.items() for word in pair]
+        keys = [self.keys.shared(key) for key in script("enlist").keys]
+        answer = await self.gateway.run("enlist", keys, words)
+        return dict(zip(wanted, map(int, answer), strict=True))
 
     async def register_queues(self, queues: Sequence[str]) -> None:
         """Adds to the names that `queue list` shows."""

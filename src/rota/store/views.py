@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.core.codec import decode_history, decode_record
-from rota.core.job import HistoryEntry, JobRecord, JobRef, is_run
+from rota.core.job import HistoryEntry, JobRecord, JobRef, base_of, is_run
 from rota.core.states import JobState
 from rota.errors import InvalidOption
-from rota.store.gateway import Gateway
+from rota.store.gateway import Argument, Gateway
 from rota.store.keys import Keys
 from rota.store.scripts import script
 
@@ -22,6 +23,8 @@ ALIVE_MS: Final = 10_000
 PAGE: Final = 200
 #: What is counted of a queue from its first job on: runs made, how they ended, what became of their attempts.
 TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted", "retried", "stalled")
+#: Of those who wait for one lock, so many are named.
+WAITERS_SHOWN: Final = 10
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -62,6 +65,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     record: JobRecord
     history: list[HistoryEntry]
     at: int
+    #: Of the record as it is stored: says whether it has changed since.
+    digest: str = ""
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -80,6 +85,45 @@ class QueueInfo(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     totals: dict[str, int]
     oldest_pending_ms: int | None
+
+
+class LockInfo(msgspec.Struct, frozen=True):
+    """A lock of a queue: whose it is, and who waits for it."""
+
+    queue: str
+    name: str
+    #: `queue:id@run`. It is being processed since `since`, ms; or it is about to be, and has no such time.
+    holder: str
+    since: int | None
+    waiting: int
+    #: The first of those who wait.
+    waiters: tuple[str, ...]
+
+
+class LockPage(msgspec.Struct, frozen=True):
+    """Some locks, and how to go on; None at the end."""
+
+    locks: list[LockInfo]
+    cursor: str | None
+
+
+def merge_shards(infos: Sequence[QueueInfo]) -> list[QueueInfo]:
+    """Shards put together: paused if all of them are."""
+    by_base: dict[str, list[QueueInfo]] = {}
+    for info in infos:
+        by_base.setdefault(base_of(info.name), []).append(info)
+    return [parts[0] if parts[0].name == base else _merge(base, parts) for base, parts in sorted(by_base.items())]
+
+
+def _merge(base: str, parts: Sequence[QueueInfo]) -> QueueInfo:
+    ages = [part.oldest_pending_ms for part in parts if part.oldest_pending_ms is not None]
+    return QueueInfo(
+        name=base,
+        is_paused=all(part.is_paused for part in parts),
+        counts={state: sum(part.counts[state] for part in parts) for state in parts[0].counts},
+        totals={name: sum(part.totals[name] for part in parts) for name in parts[0].totals},
+        oldest_pending_ms=max(ages, default=None),
+    )
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
@@ -117,7 +161,14 @@ class Views:
         answer = await self._gateway.run("read", self._queue_keys("read", queue), words)
         at = int(answer[0])
         return [
-            Snapshot(decode_record(queue, fields), decode_history(fields[8]), at) if fields else None
+            Snapshot(
+                decode_record(queue, fields),
+                decode_history(fields[8]),
+                at,
+                hashlib.sha1(fields[1], usedforsecurity=False).hexdigest(),
+            )
+            if fields
+            else None
             for fields in answer[1:]
         ]
 
@@ -160,6 +211,11 @@ class Views:
     async def queues(self) -> list[str]:
         """Names of the queues ever used, in order."""
         return sorted(name.decode() for name in await self._gateway.command("SMEMBERS", self._keys.shared("queues")))
+
+    async def shards_of(self, queue: str) -> int:
+        """How many shards a queue has; 0 for none."""
+        count = await self._gateway.command("HGET", self._keys.shared("shards"), queue.removesuffix("-fail"))
+        return int(count or 0)
 
     async def queue_infos(self, queues: Sequence[str]) -> list[QueueInfo]:
         """How queues stand, in one round trip."""
@@ -216,6 +272,40 @@ class Views:
             workers.append(WorkerInfo(name, "ALIVE" if is_alive else "DEAD", last_seen, silent, info))
         return workers
 
+    async def locks(self, queues: Sequence[str], *, lock: str = "", cursor: str | None, limit: int) -> LockPage:
+        """Locks that are held or wanted, queue by queue, about `limit` at a time; or one of that name in each queue.
+
+        While locks come and go, one that stays is seen once at least.
+        """
+        queue, place = _lock_place(cursor, queues)
+        found: list[LockInfo] = []
+        for name in queues[queues.index(queue) if queue else 0 :]:
+            while True:
+                words: list[Argument] = [place, limit, WAITERS_SHOWN, lock]
+                answer = await self._gateway.run("read_locks", self._queue_keys("read_locks", name), words)
+                place = answer[0].decode()
+                found += (_lock_info(name, answer[at : at + 5]) for at in range(1, len(answer), 5))
+                if place != "0" and len(found) >= limit:
+                    return LockPage(found, f"{name}:{place}")
+                if place == "0":
+                    break
+        return LockPage(found, None)
+
+    async def falling_due(self, queues: Sequence[str], horizons_ms: Sequence[int]) -> dict[str, list[int]]:
+        """For each queue how many scheduled jobs fall due within each of these times."""
+        now = await self.now()
+        commands = [
+            ["ZCOUNT", self._keys.queue(queue, "scheduled"), "-inf", f"({(now + horizon + 1) * 256}"]
+            for queue in queues
+            for horizon in horizons_ms
+        ]
+        answers = await self._gateway.commands(commands)
+        width = len(horizons_ms)
+        return {
+            queue: [int(count) for count in answers[place * width : (place + 1) * width]]
+            for place, queue in enumerate(queues)
+        }
+
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""
         answer = _texts(await self._gateway.command("HGETALL", self._keys.shared("tasks")))
@@ -260,6 +350,24 @@ def _pairs(answer: list[Any]) -> list[tuple[str, int]]:
     if answer and isinstance(answer[0], tuple | list):
         return [(member.decode(), int(float(score))) for member, score in answer]
     return [(answer[at].decode(), int(float(answer[at + 1]))) for at in range(0, len(answer), 2)]
+
+
+def _lock_info(queue: str, fields: Sequence[bytes]) -> LockInfo:
+    name, holder, since, waiting, waiters = (field.decode() for field in fields)
+    return LockInfo(
+        queue, name, f"{queue}:{holder}", int(since) if since else None, int(waiting),
+        tuple(f"{queue}:{waiter}" for waiter in waiters.split()),
+    )  # fmt: skip
+
+
+def _lock_place(cursor: str | None, queues: Sequence[str]) -> tuple[str, str]:
+    """Queue and place within it where a listing of locks goes on."""
+    if cursor is None:
+        return "", "0"
+    queue, _, place = cursor.rpartition(":")
+    if queue not in queues or not place.isdecimal() or not place.isascii() or int(place) >= 2**64:
+        raise InvalidOption("cursor", f"{cursor!r} was not made by this listing")
+    return queue, place
 
 
 def _score(head: list[Any]) -> int:

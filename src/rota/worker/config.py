@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from rota.core.job import checked_queue
@@ -33,6 +35,9 @@ class WorkerConfig:
     #: How the runners log, text or json, and from which level on; None leaves that to the program.
     log_format: str | None = None
     log_level: str = "info"
+    #: Where /metrics, /healthz and /readyz are served; None: nowhere. 0 lets the system choose a port.
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -47,6 +52,8 @@ class WorkerConfig:
             raise InvalidOption("processes", f"{self.processes!r} is not 1 to 1,024")
         if self.log_format not in (None, "text", "json"):
             raise InvalidOption("log_format", f"{self.log_format!r} is neither text nor json")
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= 65_535:
+            raise InvalidOption("metrics_port", f"{self.metrics_port!r} is not 0 to 65,535")
         if self.grace < 0:
             raise InvalidOption("grace", f"{self.grace!r} is negative")
         for option, value in (("max_jobs", self.max_jobs), ("max_rss_mb", self.max_rss_mb)):
@@ -62,6 +69,18 @@ class WorkerConfig:
             if failures_of(queue) not in self.queues:
                 served.append(failures_of(queue))
         return tuple(served)
+
+    def spread(self, shards: Mapping[str, Sequence[str]]) -> WorkerConfig:
+        """The same with the shards of each queue in its place, which share its weight."""
+        if all(list(names) == [queue] for queue, names in shards.items()):
+            return self
+        whole = math.lcm(*(len(names) for names in shards.values()))
+        weights = self.weights or (1,) * len(self.queues)
+        found: dict[str, int] = {}
+        for queue, weight in zip(self.queues, weights, strict=True):
+            for name in shards[queue]:
+                found.setdefault(name, weight * whole // len(shards[queue]))
+        return replace(self, queues=tuple(found), weights=tuple(found.values()) if self.weights else ())
 
     @property
     def first_concurrency(self) -> int:

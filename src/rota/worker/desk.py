@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rota.core.concurrency import ahead
+from rota.core.job import base_of
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
 from rota.store.keys import failures_of
 from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
@@ -35,7 +36,9 @@ LOOK_AGAIN_S: Final = 1.8
 LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
 #: A job that was claimed ahead and has had no slot for this long is given back: another worker may have one.
-WAIT_FOR_SLOT_S: Final = 0.1
+WAIT_FOR_SLOT_S: Final = 0.5
+#: While every slot is busy nothing is urgent: what ends within this time is reported together.
+GATHER_S: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -44,6 +47,8 @@ class Line:
 
     queue: str
     weight: int
+    #: The shards of one queue are of one rank, and so are those of its failures.
+    rank: int = 0
     #: There may be work: unknown, or known from the last look.
     is_hopeful: bool = True
     #: A wake-up came and has not been used: with no slot free it must be passed on.
@@ -75,6 +80,7 @@ class Desk:
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
         give_back: Callable[[], None],
+        give_back_late: Callable[[], None],
         hear_news: Callable[[str], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
@@ -83,11 +89,13 @@ class Desk:
         self._slots = slots
         self._take = take
         self._give_back = give_back
+        self._give_back_late = give_back_late
         self._hear_news = hear_news
         self._say_first = say_first
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
         self.lines = _lines(config)
+        self._has_shards = any("~" in line.queue for line in self.lines)
         self._reports: dict[str, list[Report]] = {}
         self._something = asyncio.Event()
         self._is_claiming = True
@@ -100,6 +108,8 @@ class Desk:
         self._ahead = 0
         self.is_idle = asyncio.Event()
         self.is_connected = True
+        #: When the server last answered; by the loop's clock.
+        self.answered_at = 0.0
 
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
@@ -139,6 +149,8 @@ class Desk:
         """For ever: waits for something to do, and does it."""
         while True:
             await self._wait()
+            if self._flights.busy >= self._slots():
+                await asyncio.sleep(GATHER_S)
             try:
                 await self._exchange()
                 if not self.is_connected:
@@ -163,8 +175,8 @@ class Desk:
                 pass  # time to look
         self._something.clear()
         waiting = self._flights.waiting
-        if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= loop.time():
-            self._give_back()
+        if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= time.monotonic():
+            self._give_back_late()
 
     def _look_at(self, now: float) -> float:
         """When to look, if nothing happens before."""
@@ -201,7 +213,7 @@ class Desk:
         if not self._is_claiming:
             return False
         is_due = line.look_at <= now
-        return is_due or line.is_woken or (line.is_hopeful and self._room() > 0)
+        return is_due or line.is_woken or (line.is_hopeful and self._share(line) > 0)
 
     async def _round_trip(self, line: Line | None) -> None:
         reports = {queue: list(of_queue) for queue, of_queue in self._reports.items()}
@@ -227,6 +239,7 @@ class Desk:
             return
         sent_at = time.perf_counter()
         answers = await self._store.gateway.run_many(requests)
+        self.answered_at = asyncio.get_running_loop().time()
         self._trip_s = time.perf_counter() - sent_at
         for (queue, _, part), answer in zip(calls, answers, strict=False):
             for run, why in read_refusals(answer, part).items():
@@ -317,7 +330,7 @@ class Desk:
     def _reckon(self) -> None:
         """How many may be claimed ahead, going by what has landed since the last claim."""
         now, landed = time.perf_counter(), self._flights.landed
-        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s, self._slots())
+        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s + GATHER_S, self._slots())
         self._sent_at, self._landed = now, landed
 
     def _room(self) -> int:
@@ -326,16 +339,22 @@ class Desk:
         return max(0, self._slots() + self._ahead - flights.busy - len(flights.waiting))
 
     def _share(self, line: Line) -> int:
+        """How many jobs a line may be asked for."""
         room = self._room()
-        if not self._weighted or room <= 1:
+        if not self._weighted:
+            # Strictly in order: none, while a queue before it may have more.
+            return 0 if any(other.is_hopeful for other in self.lines[: self.lines.index(line)]) else room
+        if room <= 1:
             return room
         hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]
         return max(1, room * line.weight // sum(hopeful))
 
     def _ordered(self) -> list[Line]:
-        """Strictly as given; or, by weight, in an order drawn so that each comes first in proportion."""
+        """Strictly as given, but for the shards of one queue, of which none comes first; or, by weight, in an order
+        drawn so that each comes first in proportion.
+        """
         if not self._weighted:
-            return self.lines
+            return sorted(self.lines, key=lambda line: (line.rank, random.random())) if self._has_shards else self.lines
         return sorted(self.lines, key=lambda line: random.random() ** (1 / line.weight), reverse=True)
 
     def _tell_idle(self) -> None:
@@ -360,6 +379,9 @@ def _lines(config: WorkerConfig) -> list[Line]:
         if failures_of(queue) not in config.queues:
             line.failures = Line(failures_of(queue), line.weight, is_hopeful=False, look_at=math.inf, is_quiet=True)
             lines.append(line.failures)
+    ranks: dict[str, int] = {}
+    for line in lines:
+        line.rank = ranks.setdefault(base_of(line.queue), len(ranks))
     return lines
 
 

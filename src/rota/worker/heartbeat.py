@@ -29,6 +29,8 @@ class Heartbeat:
         self._store = store
         self._flights = flights
         self._tower = tower
+        #: When the server last took one for every lease; by the loop's clock.
+        self.accepted_at = 0.0
 
     async def run(self) -> None:
         """For ever. Without a job there is nothing to say."""
@@ -46,6 +48,7 @@ class Heartbeat:
         for outcome in await asyncio.gather(*said, return_exceptions=True):
             if outcome is not None:
                 raise outcome
+        self.accepted_at = asyncio.get_running_loop().time()
 
     async def _beat(self, queue: str, held: list[tuple[str, str]], *, is_aside: bool) -> None:
         claims = dict(held)

@@ -278,6 +278,7 @@ def _facts(rota: Rota) -> dict[str, Any]:
             "queue": task.queue,
             "run_in": task.run_in,
             "schema": msgspec.to_builtins(task.signature.schema()),
+            "positional": task.signature.positional,
             "options": msgspec.to_builtins(task.options),
             "doc": (task.function.__doc__ or "").strip().partition("\n")[0],
         }
@@ -294,7 +295,10 @@ def _facts(rota: Rota) -> dict[str, Any]:
         if (handler := task.failure_handler) is not None
     }
     schedules = [declared.schedule() for declared in rota.schedules.declared]
-    return {"tasks": tasks, "handlers": handlers, "schedules": schedules, "connection": rota.connection()}
+    return {
+        "tasks": tasks, "handlers": handlers, "schedules": schedules, "shards": rota.shards,
+        "connection": rota.connection(),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

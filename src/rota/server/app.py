@@ -71,6 +71,8 @@ def create_app(
             expose_headers=[REPLAYED, "Retry-After"],
         )
     app.add_middleware(Guard, max_body=rota.max_payload + BODY_OVERHEAD)
+    for one in reversed(rota.middleware):
+        app.add_middleware(one.serve)
     return app
 
 

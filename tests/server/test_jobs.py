@@ -220,6 +220,9 @@ async def test_jobs_are_found_by_what_they_are(rota: Rota, hand: Hand) -> None:
         other = await api.enqueue("other", queue="mail", tags=["vip"], delay=60)
         assert await pages(api, field="user_id=1") == [ada]
         assert await pages(api, tag="vip", queue="mail") == [other, ada]
+        await api.ask("PATCH", f"/api/jobs/{ada}", json={"data": {"user_id": 7, "to": "needle"}})
+        assert (await pages(api, field="user_id=1"), await pages(api, field="user_id=7")) == ([], [ada])
+        assert await pages(api, tag="vip", type="send") == [ada]
         assert await pages(api, type="send") == [bob, ada]
         assert await pages(api, text="needle") == [ada]
         assert await pages(api, since="2020-01-01T00:00:00Z", until="2021-01-01T00:00:00Z") == []
@@ -228,6 +231,12 @@ async def test_jobs_are_found_by_what_they_are(rota: Rota, hand: Hand) -> None:
         assert await pages(api, worker="w1", state="PROCESSING") == [ada]
         await hand.kill_off(await handle(rota, bob))
         assert await pages(api, error="ValueError", state="FAILED") == [bob]
+        await api.ask("PATCH", f"/api/jobs/{bob}", json={"data": [8]})
+        assert await pages(api, field="user_id=8", error="ValueError") == [bob]
+        other_server = Rota(rota.connection()["url"], namespace=rota.namespace)  # which does not know the task
+        async with other_server, open_api(create_app(other_server, auth="none")) as bare:
+            await bare.ask("PATCH", f"/api/jobs/{bob}", json={"data": {"user_id": 9}})
+            assert await pages(bare, field="user_id=9", state="FAILED") == [bob]
         for bad in ({"field": "user_id"}, {"field": "=1"}, {"since": "noon"}, {"field": "user_id=[1]"}, {"order": "x"}):
             await api.ask("GET", "/api/jobs", params=bad, status=422)
 

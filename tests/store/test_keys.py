@@ -99,7 +99,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
-    await worker.store.register_queues([queue])
+    await worker.store.enlist({queue: 0, "spread": 2})
     access = AccessStore(driver.gateway, driver.keys)
     await access.put_token("id", b"{}")
     await access.note_use("id")

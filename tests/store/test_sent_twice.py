@@ -223,6 +223,7 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "watch": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "leave": (lambda s: s.driver.worker().store.leave(QUEUE), EQUAL, ("idle",)),
     "sweep": (lambda s: s.driver.client.sweep(QUEUE), EQUAL, ()),
+    "enlist": (lambda s: s.driver.client.enlist({"plain": 0, "wide": 3}), EQUAL, ()),
     "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
     "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
     "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),

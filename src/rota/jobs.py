@@ -28,12 +28,16 @@ R = TypeVar("R")
 class Job(Generic[R]):
     """One run of a job. Made by `enqueue`, or by `rota.job(id)`, where a bare id means the newest run."""
 
-    def __init__(self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True) -> None:
+    def __init__(
+        self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True, enqueued_at: int | None = None
+    ) -> None:
         self._rota = rota
         self._ref = ref
         self._returns = returns
         #: False where `on_same_id=Ignore()` found this run already there.
         self.is_new = is_new
+        #: When the store made it, ms, where the answer to an enqueue said so.
+        self.enqueued_at = enqueued_at
 
     @property
     def id(self) -> str:
@@ -413,7 +417,7 @@ class DeadLetters:
         """`delete`, for code that is not async."""
         return self._rota.wait_for(self.delete(queue=queue, task=task, error=error, text=text, limit=limit))
 
-    async def _pages(self, *, limit: int | None, **filters: str | None) -> AsyncIterator[Sequence[JobRecord]]:
+    async def _pages(self, *, limit: int | None, **filters: Any) -> AsyncIterator[Sequence[JobRecord]]:
         """Pages until the end. What is acted upon leaves the index, so each page starts where the last one ended."""
         if limit is not None and limit < 0:
             raise InvalidOption("limit", f"must be 0 or more, not {limit!r}")

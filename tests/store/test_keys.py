@@ -48,7 +48,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await worker.store.announce_handlers(queue, {"noop": ""})
     refs = await driver.enqueue(
         *[new_job() for _ in range(6)],
-        new_job("chosen"),
+        new_job("chosen", terms=("tag=red",)),
         new_job("late", due="+60000", expiry="+90000"),
         new_job(keep=Keep(finished=5)),
         queue=queue,
@@ -99,7 +99,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
-    await worker.store.register_queues([queue])
+    await worker.store.enlist({queue: 0, "spread": 2})
     access = AccessStore(driver.gateway, driver.keys)
     await access.put_token("id", b"{}")
     await access.note_use("id")

@@ -2,12 +2,13 @@
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
--- keys: meta, runs, pending, processing, failed, locked, followers, errors, progress
+-- keys: runs, pending, processing, failed, locked, followers, errors, progress
 -- @include alert
 -- @include count_run
 -- @include depart
 -- @include emit
 -- @include finish
+-- @include group
 -- @include note
 -- @include policy
 -- @include record
@@ -17,7 +18,7 @@
 
 local function stall(lost, now, owner, charge_of)
   if #lost == 0 then return 0 end
-  local failed_by_rule, back, released, lines, dead, stalled = {}, {}, {}, {}, {}, 0
+  local failed_by_rule, back, released, lines, dead = {}, {}, {}, {}, {}
   local is_tied = redis.call("EXISTS", locked, followers) > 0
   for _, run in ipairs(lost) do
     local line = redis.call("HGET", runs, run)
@@ -31,7 +32,7 @@ local function stall(lost, now, owner, charge_of)
         since = tonumber(r.claimed_at),
       }
       if charged then
-        r.stalls, stalled = r.stalls + 1, stalled + 1
+        r.stalls = r.stalls + 1
         task = count_run(run, "stalled")
       else
         r.handbacks = r.handbacks + 1
@@ -43,10 +44,12 @@ local function stall(lost, now, owner, charge_of)
         table.insert(failed_by_rule[options.failed_rule], run)
         dead[#dead + 1] = run
         count(task, "dead")
-        redis.call("HSET", errors, run, cjson.encode({
+        local err = cjson.encode({
           kind = "stall", type = "StallError",
           message = "attempt " .. r.attempt .. " ended without a word: worker " .. r.worker .. " vanished (" .. r.reason .. ")",
-        }))
+        })
+        redis.call("HSET", errors, run, err)
+        group(run, err, true, now)
         entry.state = "failed"
       else
         r.state = "waiting"
@@ -67,7 +70,6 @@ local function stall(lost, now, owner, charge_of)
   if #lines == 0 then return 0 end
   redis.call("HSET", runs, unpack(lines))
   if #back > 0 then redis.call("ZADD", pending, unpack(back)) end
-  if stalled > 0 then redis.call("HINCRBY", meta, "stalled", stalled) end
   emit("reap", released)
   local alerted = alert(dead, now)
   local freed = depart(dead, "failed", now)

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +53,7 @@ def bare_app() -> Any:
     }  # fmt: skip
 
     @app.post("/api/jobs", status_code=201, response_model=schemas.NewJobAnswer)
-    async def enqueue_job(body: schemas.NewJob) -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def enqueue_job(body: schemas.NewJob) -> Response:
         return reply({**answer, "type": body.type}, 201)
 
     return app
@@ -68,7 +68,7 @@ def serve(kind: str, url: str) -> None:
 
 
 @contextmanager
-def server(kind: str, url: str) -> Iterator[tuple[int, int]]:
+def server(kind: str, url: str) -> Generator[tuple[int, int]]:
     """Its process and its port."""
     command = [sys.executable, "-m", "benchmarks.http", "--serve", kind, "--url", url]
     process = subprocess.Popen(

@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from benchmarks import pages as benchmarks
-from docs import seeds
+from docs import http_api, seeds
 from rota import client, embedded, errors
 from rota.cli.main import COMMANDS, EPILOG, command
 from rota.core.job import MAX_META_BYTES, MAX_TAGS
@@ -209,6 +209,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "numbers": numbers,
     "seeds": seeds.table,
+    "http-routes": http_api.routes,
     **benchmarks.PARTS,
 }
 
@@ -235,6 +236,8 @@ def main() -> int:
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"written: {path.relative_to(DOCS.parent)}")
+    if http_api.write():
+        print(f"written: {http_api.OPENAPI.relative_to(DOCS.parent)}")
     benchmarks.draw_plots()
     for row in seeds.missing(seeds.read_seeds(), seeds.find_tests()):
         print(f"no test names {row}", file=sys.stderr)

@@ -155,7 +155,7 @@ async def test_a_store_that_is_down_is_a_503_until_it_is_back(own_server: OwnSer
             ("GET", "/healthz", None),
             ("GET", "/readyz", None),
         ):
-            answer = await api.request(method, path, **({"json": body} if body is not None else {}))
+            answer = await api.request(method, path, json=body)
             assert answer.status_code == 503, f"{method} {path}: {answer.text}"
             assert "is it running" in answer.json()["message"]
             assert answer.headers["retry-after"] == "2"

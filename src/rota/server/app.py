@@ -53,8 +53,8 @@ def create_app(
     app = Application(
         title="Rota", version=VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan,
         separate_input_output_schemas=False,
-        # One span for a request, where the program or the environment has set up OpenTelemetry.
-        telemetry={"operation_spans": False},
+        # Rota has a span of its own for a request, see `rota.otel`.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )  # fmt: skip
     app.state.rota_server = Server(rota, settings)
     app.state.rota_routes = api_routes()

@@ -63,14 +63,14 @@ def split_data(data: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     return (data, {}) if is_array(data) else ((), data)
 
 
-def read_time(text: str) -> datetime:
+def read_time(text: str, option: str = "run_at") -> datetime:
     """A moment, which has to say of which clock it is."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidOption("run_at", f"{text!r} is no time: write it as 2026-12-24T18:00:00Z") from None
+        raise InvalidOption(option, f"{text!r} is no time: write it as 2026-12-24T18:00:00Z") from None
     if when.utcoffset() is None:
-        raise InvalidOption("run_at", f"{text!r} has no zone: add Z, or +01:00")
+        raise InvalidOption(option, f"{text!r} has no zone: add Z, or +01:00")
     return when
 
 

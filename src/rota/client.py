@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, T
 from rota.context import Context
 from rota.core.codec import encode_arguments
 from rota.core.history import Counted, Series
-from rota.core.job import DEFAULT_QUEUE, MAX_SHARDS, JobRef, checked_new_queue, checked_queue
+from rota.core.job import (
+    DEFAULT_QUEUE,
+    MAX_SHARDS,
+    JobRef,
+    checked_new_queue,
+    checked_queue,
+    checked_time_ms,
+)
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
@@ -125,24 +132,27 @@ class Rota:
     def task(self, function: Callable[P, R]) -> Task[P, R, R]: ...
     @overload
     def task(
-        self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
-        lock: str = ..., on_same_id: OnSameId = ...,
+        self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., index: Sequence[str] = ...,
+        priority: str | int = ..., lock: str = ..., on_same_id: OnSameId = ...,
         retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
         progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
         tags: Iterable[str] = ..., meta: dict[str, Any] = ..., durability: Durability = ...,
     ) -> TaskDecorator: ...  # fmt: skip
     def task(
         self, function: Callable[..., Any] | None = None, *, name: str | None = None, queue: str = DEFAULT_QUEUE,
-        run_in: RunIn | None = None, **defaults: Any,
+        run_in: RunIn | None = None, index: Sequence[str] = (), **defaults: Any,
     ) -> Any:  # fmt: skip
         """Declares a function as a task: `@rota.task` or `@rota.task(queue="mail", timeout=30, …)`.
 
-        The options are the defaults of its jobs. The function stays a plain callable. Raises TaskConflict when
+        `index` names parameters by whose values its jobs can be found: `rota.jobs(fields={"user_id": 7})`. The other
+        options are the defaults of its jobs. The function stays a plain callable. Raises TaskConflict when
         another function has that name.
         """
 
         def declare(declared: Callable[..., Any]) -> Task[Any, Any, Any]:
-            task: Task[Any, Any, Any] = Task(self, declared, name=name, queue=queue, run_in=run_in, defaults=defaults)
+            task: Task[Any, Any, Any] = Task(
+                self, declared, name=name, queue=queue, run_in=run_in, index=index, defaults=defaults
+            )
             self.tasks.add(task)
             return task
 
@@ -286,24 +296,38 @@ class Rota:
 
     async def jobs(
         self,
-        state: JobState | str,
+        state: JobState | str | None = None,
         *,
         queue: str | None = None,
         task: str | None = None,
         tag: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        worker: str | None = None,
         error: str | None = None,
+        group: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         text: str | None = None,
         cursor: str | None = None,
         limit: int = 100,
         order: str | None = None,
     ) -> Page:
-        """A page of the jobs in one state, with a cursor for the next one.
+        """A page of jobs that are all that is asked for, with a cursor for the next one.
 
-        Waiting and processing jobs come in the order in which they will start or lapse, finished ones latest first,
-        unless `order` says "oldest" or "newest". The filters look at a bounded number of records per page;
-        `examined` says at how many.
+        `tag` is one of the job's tags, `fields` are values of parameters that its task declared as `index`, `error` is
+        the class of its last error, `group` one of `rota.dead.groups()`. `since` and `until` are about the time at
+        which it ended, where a finished state is asked for, else at which it was enqueued. All these are looked up;
+        `text` is looked for in the records, of which a page examines a bounded number: `examined` says how many.
+
+        Waiting jobs of one state come in the order in which they will start, finished ones latest first; where anything
+        else is asked for, jobs come as they were enqueued, and the finished ones latest first. `order` may say "oldest"
+        or "newest". However jobs come and go between two pages, one that matches all along is on exactly one of them.
         """
-        filters = Filters(task=task, tag=tag, error=error, text=text)
+        filters = Filters(
+            task=task, tag=tag, fields=fields or {}, worker=worker, error=error, group=group, text=text,
+            since=None if since is None else checked_time_ms(since, "since"),
+            until=None if until is None else checked_time_ms(until, "until"),
+        )  # fmt: skip
         return await list_jobs(
             self.checked_link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
         )
@@ -493,17 +517,9 @@ class Rota:
         """`enqueue_many`, for code that is not async."""
         return self.wait_for(self.enqueue_many(list(calls)))
 
-    def jobs_sync(
-        self, state: JobState | str, *, queue: str | None = None, task: str | None = None, tag: str | None = None,
-        error: str | None = None, text: str | None = None, cursor: str | None = None, limit: int = 100,
-        order: str | None = None,
-    ) -> Page:  # fmt: skip
-        """`jobs`, for code that is not async."""
-        return self.wait_for(
-            self.jobs(
-                state, queue=queue, task=task, tag=tag, error=error, text=text, cursor=cursor, limit=limit, order=order
-            )
-        )
+    def jobs_sync(self, state: JobState | str | None = None, **question: Any) -> Page:
+        """`jobs`, for code that is not async, with the same parameters."""
+        return self.wait_for(self.jobs(state, **question))
 
     def queues_sync(self) -> list[QueueInfo]:
         """`queues`, for code that is not async."""
@@ -545,7 +561,8 @@ class Rota:
         ref = JobRef(queue, made.id, made.run)
         outcome = made.outcome
         if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
-            return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
+            returns = call.task.signature.returns
+            return Job(self, ref, returns=returns, is_new=outcome == "made", enqueued_at=made.at or None)
         return IdInUse(ref.full_id, made.run, outcome)
 
     async def _link(self) -> Link:

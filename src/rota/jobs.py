@@ -28,12 +28,16 @@ R = TypeVar("R")
 class Job(Generic[R]):
     """One run of a job. Made by `enqueue`, or by `rota.job(id)`, where a bare id means the newest run."""
 
-    def __init__(self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True) -> None:
+    def __init__(
+        self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True, enqueued_at: int | None = None
+    ) -> None:
         self._rota = rota
         self._ref = ref
         self._returns = returns
         #: False where `on_same_id=Ignore()` found this run already there.
         self.is_new = is_new
+        #: When the store made it, ms, where the answer to an enqueue said so.
+        self.enqueued_at = enqueued_at
 
     @property
     def id(self) -> str:

@@ -24,6 +24,7 @@ from rota.errors import (
     WorkflowNotFound,
 )
 from rota.store.flows import Flows
+from rota.store.search import Search
 from rota.store.store import Store
 from rota.store.tallies import Tallies
 from rota.store.ties import FLOWS, Ties
@@ -47,6 +48,7 @@ class Link:
         self.ties = Ties(store)
         self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
+        self.search = Search(store.gateway, store.keys, self.views)
         self.tallies = Tallies(store.gateway, store.keys)
         #: What a receipt is worth where nothing else is asked for.
         self.durability: Durability = durability

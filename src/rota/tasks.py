@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import (
@@ -41,6 +41,7 @@ from rota.core.job import (
 from rota.core.retry import to_ms
 from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
+from rota.core.terms import checked_index, terms_of
 from rota.core.workflow import StepResult
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
 from rota.failures import SUFFIX, FailureHandler, HandlerDecorator
@@ -135,6 +136,8 @@ class Prepared(Generic[P, R]):
         self.options = make_options(options) if options else DEFAULT_OPTIONS
         if self._parents:
             self.options = msgspec.structs.replace(self.options, after=tuple(map(str, self._parents)))
+        if self.options.tags:
+            self.options = msgspec.structs.replace(self.options, terms=terms_of(self.options.tags, {}))
         self._expiry = _expiry(self.options)
         self._flags = self._on_same_id.flags
         #: The record up to its arguments, the same for every call.
@@ -150,12 +153,18 @@ class Prepared(Generic[P, R]):
         limit = self.task.rota.max_payload
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
-        job = NewJob(self._id, self.options.priority, self._due, self._expiry, self._head + arguments, self._flags)
+        options, head = self.options, self._head
+        if self.task.index:
+            named = self.task.signature.named(args, kwargs)
+            fields = {name: named[name] for name in self.task.index if name in named}
+            options = msgspec.structs.replace(options, terms=terms_of(options.tags, fields))
+            head = encode_body(options, self.task.name, b"")
+        job = NewJob(self._id, options.priority, self._due, self._expiry, head + arguments, self._flags)
         return Call(
             self.task,
             job,
             self._queue,
-            options=self.options,
+            options=options,
             on_same_id=self._on_same_id,
             parents=self._parents,
             results=tuple(results),
@@ -182,6 +191,7 @@ class Task(Generic[P, R, C]):
         name: str | None,
         queue: str,
         run_in: RunIn | None,
+        index: Sequence[str] = (),
         defaults: Mapping[str, Any],
     ) -> None:
         is_async = _is_async(function, "rota.task")
@@ -193,6 +203,8 @@ class Task(Generic[P, R, C]):
         self.queue = checked_new_queue(queue)
         self.run_in: RunIn = _run_in(self.name, run_in, is_async=is_async)
         self.defaults = dict(defaults)
+        #: Parameters by whose values its jobs can be found.
+        self.index = checked_index(index, list(inspect.signature(function).parameters))
         self.failure_handler: FailureHandler | None = None
         update_wrapper(self, function, updated=())  # the function's own attributes must not hide those of the task
         self._plain = Prepared(self, {})

@@ -48,7 +48,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await worker.store.announce_handlers(queue, {"noop": ""})
     refs = await driver.enqueue(
         *[new_job() for _ in range(6)],
-        new_job("chosen"),
+        new_job("chosen", terms=("tag=red",)),
         new_job("late", due="+60000", expiry="+90000"),
         new_job(keep=Keep(finished=5)),
         queue=queue,

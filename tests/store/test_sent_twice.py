@@ -40,10 +40,8 @@ class Echo:
         self.driver.gateway.run = self._run
         self.driver.gateway.run_many = self._run_many
 
-    async def run(
-        self, name: str, keys: Sequence[str], arguments: Sequence[Argument], *, is_aside: bool = False
-    ) -> Any:
-        return await self._twice(lambda: self._run(name, keys, arguments, is_aside=is_aside))
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        return await self._twice(lambda: self._run(name, keys, arguments))
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         return await self._twice(lambda: self._run_many(calls))

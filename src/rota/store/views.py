@@ -173,9 +173,19 @@ class Views:
         ]
 
     async def page(
-        self, state: JobState, *, queues: Sequence[str], cursor: str | None, limit: int, order: str
+        self,
+        state: JobState,
+        *,
+        queues: Sequence[str],
+        cursor: str | None,
+        limit: int,
+        order: str,
+        span: tuple[int | None, int | None] = (None, None),
     ) -> tuple[list[tuple[JobRecord, Position]], Position | None]:
-        """Up to `limit` jobs in a state, queue by queue, each with its place; and where they ended, None at the end."""
+        """Up to `limit` jobs in a state, queue by queue, each with its place; and where they ended, None at the end.
+
+        `span` is the first score wanted and the first that no longer is.
+        """
         listing = f"{state.value} {order}"
         position = Position.of(cursor) if cursor is not None else Position(listing, queues[0] if queues else "")
         if cursor is not None and (position.queue not in queues or position.listing != listing):
@@ -187,7 +197,8 @@ class Views:
                 position = Position(listing, queue)
             wanted = limit - len(found)
             score = "" if position.score is None else f"{position.score:.17g}"
-            words = [state.value, order, score, position.run, wanted]
+            first, last = ("" if at is None else str(at) for at in span)
+            words = [state.value, order, score, position.run, wanted, first, last]
             answer = await self._gateway.run("page", self._queue_keys("page", queue), words)
             for at in range(0, len(answer), 3):
                 position = Position(listing, queue, float(answer[at + 1]), answer[at].decode())
@@ -279,21 +290,6 @@ class Views:
                 if place == "0":
                     break
         return LockPage(found, None)
-
-    async def falling_due(self, queues: Sequence[str], horizons_ms: Sequence[int]) -> dict[str, list[int]]:
-        """For each queue how many scheduled jobs fall due within each of these times."""
-        now = await self.now()
-        commands = [
-            ["ZCOUNT", self._keys.queue(queue, "scheduled"), "-inf", f"({(now + horizon + 1) * 256}"]
-            for queue in queues
-            for horizon in horizons_ms
-        ]
-        answers = await self._gateway.commands(commands)
-        width = len(horizons_ms)
-        return {
-            queue: [int(count) for count in answers[place * width : (place + 1) * width]]
-            for place, queue in enumerate(queues)
-        }
 
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""

@@ -164,6 +164,7 @@ class Worker:
             slots=lambda: self.slots,
             take=self.tower.take if self._figures is None else self._figures.counting(self.tower.take),
             give_back=self.tower.give_back,
+            give_back_late=self.tower.give_back_late,
             hear_news=self._hear_news,
             say_first=self._sayings.flush,
         )

@@ -23,11 +23,13 @@
 --          of the record (options, task, arguments). Flags: "-" leaves a run of that id alone,
 --          else see `update`; a token stands behind them with a ! between
 --
--- Returns the number before the first run made, then for each job that made none its index and "in_use run",
--- "updated run", "again run" where its token was known, or why it cannot be: "task run", "after run", "untied -"
+-- Returns the number before the first run made and the time, ms, with a blank between; then for each job that made none
+-- its index and "in_use run", "updated run", "again run" where its token was known, or why it cannot be: "task run",
+-- "after run", "untied -"
 
 -- @include emit
 -- @include followers
+-- @include index
 -- @include lanes
 -- @include moment
 -- @include now_ms
@@ -47,9 +49,9 @@ if before then return before == "" and { "0" } or cmsgpack.unpack(before) end
 local now = now_ms()
 local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
-local made, changed, outcome = {}, {}, { text_of(first) }
+local made, changed, outcome = {}, {}, { text_of(first) .. " " .. text_of(now) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local wanted_locks, entering, is_new = {}, {}, {}
+local wanted_locks, entering, is_new, tasks_made = {}, {}, {}, {}
 local DAY_MS = 86400000
 
 -- Writes what has been gathered: most jobs are written together.
@@ -110,6 +112,8 @@ for at = 4, #ARGV, 6 do
     made[#made + 1] = run
     if token and token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", DAY_MS) end
     count(task, "enqueued")
+    tasks_made[#tasks_made + 1] = task
+    if (parts[8] or "") ~= "" then index_terms(run, parts[8]) end
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -136,7 +140,10 @@ for at = 4, #ARGV, 6 do
 end
 
 flush()
-if #made > 0 then redis.call("HSET", meta, "run", text_of(number)) end
+if #made > 0 then
+  redis.call("HSET", meta, "run", text_of(number))
+  index_tasks(first + 1, tasks_made)
+end
 emit("enqueue", made)
 emit("update", changed)
 if freed > 0 then

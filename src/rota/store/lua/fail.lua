@@ -20,6 +20,7 @@
 -- @include depart
 -- @include emit
 -- @include finish
+-- @include group
 -- @include moment
 -- @include note
 -- @include now_ms
@@ -45,6 +46,7 @@ for at = 3, #ARGV, 5 do
     redis.call("ZREM", processing, run)
     redis.call("HDEL", progress, run)
     redis.call("HSET", errors, run, err)
+    group(run, err, next_attempt == "final", now)
     local state
     if next_attempt == "final" then
       state, r.state, r.ended_at = "failed", "failed", text_of(now)

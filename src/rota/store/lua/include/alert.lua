@@ -1,7 +1,9 @@
 -- Runs have failed for good: for each whose task has a failure handler, a job that calls it is made in the queue of
 -- failures, in the same step. Runs of that queue itself have none. To be called once their records say so, and before
 -- `finish`, which may forget them. Says how many workers of this queue are yet to be woken.
--- keys: jobs, runs, errors, handlers, fail_meta, fail_jobs, fail_pending, fail_idle, fail_events, fail_slots, fail_tally, fail_minute_tally, fail_hour_tally, fail_minute, fail_hour
+-- keys: jobs, runs, errors, handlers, fail_meta, fail_jobs, fail_pending, fail_idle, fail_events
+-- @include book
+-- @include index
 -- @include note
 -- @include parts
 -- @include place
@@ -30,7 +32,7 @@ end
 local function alert(dead, now)
   if #dead == 0 or string.sub(queue, -5) == "-fail" or redis.call("EXISTS", handlers) == 0 then return 0 end
   local records, places, made = {}, {}, {}
-  local fail_book = open_book(fail_slots, fail_tally, fail_minute_tally, fail_hour_tally, fail_minute, fail_hour)
+  local fail_book = open_book(fail_meta)
   for _, run in ipairs(dead) do
     local head, asked, task, arguments = split_record(redis.call("HGET", jobs, run) or "")
     local name, enqueued_at = string.match(head or "", "^(%S+) (%d+)$")
@@ -51,6 +53,7 @@ local function alert(dead, now)
       places[#places + 1], places[#places + 2] = text_of(place(priority, now)), new
       made[#made + 1] = new
       count(task .. ".on_failure", "enqueued", 1, fail_book)
+      index_task(new, task .. ".on_failure", fail_book)
       note(run, { at = now, verb = "alert", note = queue .. "-fail:" .. new .. "-" .. suffix })
     end
   end

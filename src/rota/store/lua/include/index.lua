@@ -1,39 +1,45 @@
 -- What jobs are found by, besides their state. `column` has the task of each run, as one byte: a string for each 1,024 runs,
 -- which share the first seven characters of their names; `chunks` says how many of them there are still. Tags, declared
 -- fields and errors are terms: a sorted set for each has its runs, and `terms` those of each run that has any.
--- keys: column, chunks, term, terms, groups
+-- keys: term, terms, groups
+-- @include book
 -- @include run_name
--- @include slots
 
 local CHUNK = 1024
 
 local function offset_of(run)
-  local high, low = string.byte(run, 8, 9)
-  return DIGIT[high] * 32 + DIGIT[low]
+  local function digit(at) return string.find(DIGITS, string.sub(run, at, at), 1, true) - 1 end
+  return 32 * digit(8) + digit(9)
 end
 
--- Runs with the numbers from `first` on have been made: of these tasks, one by one.
-local function index_tasks(book, first, tasks)
-  learn_slots(book, tasks)
+-- Runs with the numbers from `first` on have been made, one of each of these tasks, which have been counted.
+local function index_tasks(first, tasks)
+  learn_slots(book, book.tasks)
   local at = 1
   while at <= #tasks do
-    local offset, bytes = (first + at - 1) % CHUNK, {}
-    local chunk = string.sub(run_name(first + at - 1), 1, 7)
-    while at <= #tasks and offset + #bytes < CHUNK do
-      bytes[#bytes + 1] = string.char(book.slot_of[tasks[at]])
-      at = at + 1
+    local offset = (first + at - 1) % CHUNK
+    local amount = math.min(#tasks - at + 1, CHUNK - offset)
+    local chunk, bytes = string.sub(run_name(first + at - 1), 1, 7), nil
+    if #book.tasks == 1 then
+      bytes = string.rep(string.char(book.slot_of[tasks[1]]), amount)
+    else
+      local letters = {}
+      for i = 1, amount do letters[i] = string.char(book.slot_of[tasks[at + i - 1]]) end
+      bytes = table.concat(letters)
     end
-    redis.call("SETRANGE", book.column .. ":" .. chunk, offset, table.concat(bytes))
-    redis.call("HINCRBY", book.chunks, chunk, #bytes)
+    redis.call("SETRANGE", book.prefix .. "column:" .. chunk, offset, bytes)
+    redis.call("HINCRBY", book.prefix .. "chunks", chunk, amount)
+    at = at + amount
   end
 end
 
--- One run has been made.
-local function index_task(book, run, task)
-  learn_slots(book, { task })
+-- One run has been made, in this queue or another.
+local function index_task(run, task, in_book)
+  in_book = in_book or book
+  learn_slots(in_book, { task })
   local chunk = string.sub(run, 1, 7)
-  redis.call("SETRANGE", book.column .. ":" .. chunk, offset_of(run), string.char(book.slot_of[task]))
-  redis.call("HINCRBY", book.chunks, chunk, 1)
+  redis.call("SETRANGE", in_book.prefix .. "column:" .. chunk, offset_of(run), string.char(in_book.slot_of[task]))
+  redis.call("HINCRBY", in_book.prefix .. "chunks", chunk, 1)
 end
 
 -- Terms of a run: words with spaces between.
@@ -76,9 +82,9 @@ local function unindex(gone)
     if offset > of_chunk.last then of_chunk.last = offset end
   end
   for chunk, of_chunk in pairs(by_chunk) do
-    local key = column .. ":" .. chunk
-    if redis.call("HINCRBY", chunks, chunk, -#of_chunk) <= 0 then
-      redis.call("HDEL", chunks, chunk)
+    local key = book.prefix .. "column:" .. chunk
+    if redis.call("HINCRBY", book.prefix .. "chunks", chunk, -#of_chunk) <= 0 then
+      redis.call("HDEL", book.prefix .. "chunks", chunk)
       redis.call("UNLINK", key)
     elseif of_chunk.last - of_chunk.first + 1 == #of_chunk then
       redis.call("SETRANGE", key, of_chunk.first, string.rep("\0", #of_chunk))

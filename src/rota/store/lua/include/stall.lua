@@ -8,6 +8,7 @@
 -- @include depart
 -- @include emit
 -- @include finish
+-- @include group
 -- @include note
 -- @include policy
 -- @include record
@@ -43,10 +44,12 @@ local function stall(lost, now, owner, charge_of)
         table.insert(failed_by_rule[options.failed_rule], run)
         dead[#dead + 1] = run
         count(task, "dead")
-        redis.call("HSET", errors, run, cjson.encode({
+        local err = cjson.encode({
           kind = "stall", type = "StallError",
           message = "attempt " .. r.attempt .. " ended without a word: worker " .. r.worker .. " vanished (" .. r.reason .. ")",
-        }))
+        })
+        redis.call("HSET", errors, run, err)
+        group(run, err, true, now)
         entry.state = "failed"
       else
         r.state = "waiting"

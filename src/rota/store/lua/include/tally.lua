@@ -2,8 +2,7 @@
 -- two commands, however many jobs. `tally` has the sums since ever, 64 numbers of 64 bits for each task, in the order of
 -- core/history.py. Once a minute is over, what it added is written down for a day, by whoever counts next; and for a month
 -- what an hour added.
--- keys: slots, tally, minute_tally, hour_tally, minute, hour
--- @include slots
+-- @include book
 -- @include text_of
 
 local COUNTED = {
@@ -11,15 +10,6 @@ local COUNTED = {
 }
 local HISTOGRAM = { waited = 10, ran = 37 }
 local LAST_BUCKET, WIDTH, MINUTES_KEPT_MS, HOURS_KEPT_MS = 26, 64, 90000000, 2682000000
-
-local function open_book(slots, tally, minute_tally, hour_tally, minute, hour)
-  return {
-    slots = slots, tally = tally, minute_tally = minute_tally, hour_tally = hour_tally, minute = minute, hour = hour,
-    slot_of = {}, counts = {}, tasks = {},
-  }
-end
-
-local book = open_book(slots, tally, minute_tally, hour_tally, minute, hour)
 
 local function count_at(task, place, amount, into)
   into = into or book
@@ -70,20 +60,20 @@ end
 
 -- The minute in which something was last counted is over, and maybe its hour.
 local function turn_page(of_book, this_minute)
-  local sums, last_minute = redis.call("GET", of_book.tally), of_book.last_minute
+  local sums, last_minute = redis.call("GET", of_book.prefix .. "tally"), of_book.last_minute
   local function keep(page, since, number, unit_ms, kept_ms)
     local added = difference(sums, redis.call("GET", since) or "")
     redis.call("SET", page .. ":" .. text_of(number), added, "PXAT", text_of((number + 1) * unit_ms + kept_ms))
     redis.call("SET", since, sums)
   end
   if sums then
-    keep(of_book.minute, of_book.minute_tally, last_minute, 60000, MINUTES_KEPT_MS)
+    keep(of_book.prefix .. "minute", of_book.prefix .. "minute_tally", last_minute, 60000, MINUTES_KEPT_MS)
     local last_hour = math.floor(last_minute / 60)
     if math.floor(this_minute / 60) > last_hour then
-      keep(of_book.hour, of_book.hour_tally, last_hour, 3600000, HOURS_KEPT_MS)
+      keep(of_book.prefix .. "hour", of_book.prefix .. "hour_tally", last_hour, 3600000, HOURS_KEPT_MS)
     end
   end
-  redis.call("HSET", of_book.slots, " minute", text_of(this_minute))
+  redis.call("HSET", of_book.prefix .. "slots", " minute", text_of(this_minute))
   of_book.last_minute = this_minute
 end
 
@@ -103,6 +93,6 @@ local function write_tally(now, of_book)
       increments[at + 3], increments[at + 4] = "#" .. (first + place), text_of(amount)
     end
   end
-  redis.call("BITFIELD", of_book.tally, unpack(increments))
+  redis.call("BITFIELD", of_book.prefix .. "tally", unpack(increments))
   of_book.counts, of_book.tasks = {}, {}
 end

@@ -231,12 +231,13 @@ def comparison_tables(comparison: Comparison) -> dict[str, Table]:
     """All of them, by title."""
     if not comparison.peers:
         return {}
-    return {
+    tables = {
         "Goals": goals_table(comparison),
         "Jobs per second": peers_table(comparison, SPEED),
         "Waiting": peers_table(comparison, WAITING),
         "What a job costs": peers_table(comparison, COST),
     }
+    return {title: table for title, table in tables.items() if len(table) > 1 and len(table[0]) > 1}
 
 
 def peers_table(comparison: Comparison, columns: Sequence[tuple[str, str]]) -> Table:

@@ -175,6 +175,7 @@ def numbers() -> str:
         ("lease of a claim", f"{LEASE_MS / 1000:g} s", "how long a job stays a worker's without a heartbeat"),
         ("heartbeat", f"{heartbeat.HEARTBEAT_S:g} s", "for all leases that a worker holds, one call per queue"),
         ("look again", f"{desk.LOOK_AGAIN_S:g} s", "an idle worker asks by itself at least this often"),
+        ("wait for a slot", f"{desk.WAIT_FOR_SLOT_S:g} s", "of a job that was claimed ahead; then it is given back"),
         ("grace time", f"{config.GRACE_S:g} s", "for handlers after SIGTERM; `--grace` changes it"),
         ("patience with a handler", f"{tower.STOP_PATIENCE_S:g} s", "told to stop; then its runner is retired"),
         ("bound for siblings", f"{tower.RETIRE_BOUND_S:g} s", "others on a retired runner; then it is killed"),

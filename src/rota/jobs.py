@@ -419,7 +419,7 @@ class DeadLetters:
         """`delete`, for code that is not async."""
         return self._rota.wait_for(self.delete(queue=queue, task=task, error=error, text=text, limit=limit))
 
-    async def _pages(self, *, limit: int | None, **filters: str | None) -> AsyncIterator[Sequence[JobRecord]]:
+    async def _pages(self, *, limit: int | None, **filters: Any) -> AsyncIterator[Sequence[JobRecord]]:
         """Pages until the end. What is acted upon leaves the index, so each page starts where the last one ended."""
         if limit is not None and limit < 0:
             raise InvalidOption("limit", f"must be 0 or more, not {limit!r}")

@@ -283,8 +283,8 @@ class Store:
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            keys = self.script_keys("heartbeat", queue)
-            answer = await self.gateway.run("heartbeat", keys, words, is_aside=is_aside)
+            run = self.gateway.run_aside if is_aside else self.gateway.run
+            answer = await run("heartbeat", self.script_keys("heartbeat", queue), words)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 

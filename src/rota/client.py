@@ -413,9 +413,9 @@ class Rota:
         """
         if record.task in self.tasks:
             task = self.tasks.get(record.task)
-            names, named = task.index, task.signature.named(args, kwargs)
+            names, named = tuple(task.index), task.signature.named(args, kwargs)
         else:
-            names, named = indexed_fields(record.options.terms), kwargs
+            names, named = tuple(indexed_fields(record.options.terms)), kwargs
         return terms_of(record.options.tags, {name: named[name] for name in names if name in named})
 
     async def tell_dependents(self, queue: str) -> None:

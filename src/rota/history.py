@@ -72,7 +72,9 @@ async def read_history(
     if (now - start) / step_ms > MOST_POINTS:
         raise InvalidOption("step", f"{step!r} makes more than {MOST_POINTS:,} points")
     queues = [checked_queue(queue)] if queue else await views.queues()
-    found = await tallies.read(queues, unit, start // unit_ms, now // unit_ms)
+    # A step that is longer than what is kept begins before all that is known.
+    first = max(start, now - (MINUTES_KEPT if is_fine else HOURS_KEPT) * unit_ms)
+    found = await tallies.read(queues, unit, first // unit_ms, now // unit_ms)
     parts = [
         series(
             tally.pages, tally.slots_of(task), since=start, until=now, step_ms=step_ms, unit_ms=unit_ms, queue=queue,

@@ -95,7 +95,7 @@ def test_without_the_program_the_announced_queue_and_defaults_count(cli: Cli, ha
 
     record = hand.rota.job(plain["id"]).refresh_sync()
     assert (record.ref.queue, record.arguments) == ("mail", b'{"to":"a@b.c"}')
-    assert record.options == msgspec.convert(options, Options)
+    assert record.options == msgspec.convert({**options, "terms": ["tag=letter"]}, Options)
     retry = hand.rota.job(fewer["id"]).refresh_sync().options.retry
     assert msgspec.to_builtins(retry) == {"attempts": 2, "backoff": {"type": "fixed", "delay": 5}}
     assert "give either ARGS or --kwargs" in cli.run("enqueue", "send", "a", "--kwargs", '{"b": 1}', code=2).err

@@ -216,6 +216,11 @@ async def test_an_application_that_mounts_it_is_asked_for_tokens_unless_it_says_
     async with open_api(outer) as api:
         await api.ask("GET", "/queue/api/jobs", status=401)
         assert (await api.get("/queue/healthz")).status_code == 200
+        assert "/api/jobs" in (await api.get("/queue/openapi.json")).json()["paths"]
+        text, _ = await Tokens(rota).create(Role.VIEWER)
+        cookie = (await api.post("/queue/api/session", json={"token": text})).headers["set-cookie"]
+        assert "Path=/queue;" in cookie
+        await api.ask("GET", "/queue/api/session")
 
 
 async def test_an_application_that_mounts_it_may_say_who_asks(rota: Rota) -> None:

@@ -331,6 +331,8 @@ async def test_history_says_what_happened_from_step_to_step(api: Api, rota: Rota
     assert mail["step_ms"] == 60_000
     sent = await api.ask("GET", "/api/metrics/history", params={"queue": "mail", "type": "send"})
     assert (sent["total"]["enqueued"], sent["total"]["dead"]) == (2, 1)
+    coarse = await api.ask("GET", "/api/metrics/history", params={"queue": "mail", "step": 30 * 86400})
+    assert coarse["points"][-1]["enqueued"] == 2
     everything = await api.ask("GET", "/api/metrics/history")
     assert everything["total"]["enqueued"] == 3
     for bad in ({"since": 1}, {"step": 61}, {"since": 86400 * 31}, {"queue": "a b"}, {"since": "x"}):

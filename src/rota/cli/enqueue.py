@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,7 +14,6 @@ from rota.cli.settings import Settings, common_options, connected, run
 
 if TYPE_CHECKING:
     from rota.client import Rota
-    from rota.core.job import Options
     from rota.jobs import Job
     from rota.tasks import Task
 
@@ -169,43 +168,22 @@ async def _enqueue(settings: Settings, app: str | None, request: Request) -> int
 
 
 async def _announced(rota: Rota, request: Request) -> Task[Any, Any, Any]:
-    """A stand-in for a task that only workers have: with their defaults, and no check of arguments before it runs."""
-    import msgspec
-
-    from rota.core.job import Options
+    """A stand-in for a task that only workers have: with their defaults, and checked against their schema."""
     from rota.errors import UnknownTask
+    from rota.server.catalog import Catalog
 
-    known = await rota.views.tasks()
-    if request.task not in known:
+    catalog = Catalog(rota)
+    known = await catalog.find(request.task)
+    if not known.source:
+        names = ", ".join(one.task.name for one in await catalog.all())
         raise UnknownTask(
-            f"no worker has announced a task called {request.task!r}; known are: {', '.join(known) or 'none'}. "
+            f"no worker has announced a task called {request.task!r}; known are: {names or 'none'}. "
             "Start a worker that has it, or name the program: --app module:rota"
         )
     if request.args and request.kwargs:
         raise click.UsageError("give either ARGS or --kwargs: only with --app are the names of the parameters known")
-
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("only a worker runs it")
-
-    announced = known[request.task]
-    defaults = _as_given(msgspec.convert(announced.get("options", {}), Options))
-    return rota.task(name=request.task, queue=announced.get("queue", "default"), **defaults)(stand_in)
-
-
-def _as_given(options: Options) -> dict[str, Any]:
-    """Effective options in the form in which a program gives them: seconds, and only what is set."""
-    given: dict[str, Any] = {
-        "priority": options.priority, "retry": options.retry, "max_stalls": options.max_stalls, "keep": options.keep,
-        "at_most_once": options.at_most_once, "tags": options.tags, "meta": options.meta,
-        "timeout": None if options.timeout_ms is None else options.timeout_ms / 1000,
-    }  # fmt: skip
-    if options.progress_timeout_ms is not None:
-        given["progress_timeout"] = options.progress_timeout_ms / 1000
-    if options.expires_ms is not None:
-        given["expires"] = options.expires_ms / 1000
-    if options.expires_at is not None:
-        given["expires"] = datetime.fromtimestamp(options.expires_at / 1000, UTC)
-    return given
+    known.check(request.kwargs or request.args)
+    return known.task
 
 
 async def _wait(settings: Settings, job: Job[Any], shape: dict[str, Any], timeout: float | None) -> int:

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 from fastapi import Request, Response
@@ -26,7 +27,8 @@ HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 MAX_KEY: Final = 255
 
-_under_way: dict[str, asyncio.Lock] = {}
+#: A lock for each key that is under way here; it goes with the last who wants it.
+_under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -73,23 +75,21 @@ async def _handle_once(request: Request, key: str, handler: Callable[[Request], 
     request.state.once = f"once-{name[:40]}"
     store = await access_store(server.rota)
     # In one process they wait for each other; from several, the store decides whose answer counts.
-    async with _under_way.setdefault(name, asyncio.Lock()):
+    lock = _under_way.setdefault(name, asyncio.Lock())
+    async with lock:
+        before = await store.answer(name)
+        if before is not None:
+            return _replay(before, fingerprint)
         try:
+            response: Response = await handler(request)
+        except (Problem, RotaError):
             before = await store.answer(name)
-            if before is not None:
-                return _replay(before, fingerprint)
-            try:
-                response: Response = await handler(request)
-            except (Problem, RotaError):
-                before = await store.answer(name)
-                if before is None:
-                    raise
-                return _replay(before, fingerprint)  # another process did it meanwhile
-            kept = Kept(fingerprint, response.status_code, bytes(response.body).decode())
-            first = await store.keep_answer(name, msgspec.json.encode(kept))
-            return response if first == msgspec.json.encode(kept) else _replay(first, fingerprint)
-        finally:
-            _under_way.pop(name, None)
+            if before is None:
+                raise
+            return _replay(before, fingerprint)  # another process did it meanwhile
+        kept = msgspec.json.encode(Kept(fingerprint, response.status_code, bytes(response.body).decode()))
+        first = await store.keep_answer(name, kept)
+        return response if first == kept else _replay(first, fingerprint)
 
 
 def _replay(kept: bytes, fingerprint: str) -> Response:

@@ -16,6 +16,7 @@ from rota.core.schedule import Every, Schedule
 from rota.errors import InvalidOption
 from rota.store.access import AccessStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from rota.store.operations import OperationInfo, OperationStore
 from rota.store.schedules import ScheduleStore
 from rota.store.ties import Tied
 from tests.leaks import delete_keys
@@ -107,6 +108,8 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await access.note_miss("127.0.0.1")
     await access.keep_answer("name", b"{}")
     await access.note_change(b"{}")
+    operation = OperationInfo(id="o", verb="cancel", where={"state": "pending"}, created_at=driver.now())
+    await OperationStore(driver.gateway, driver.keys).open(operation)
     driver.advance(3_600_000)
     await driver.one(queue=queue, due="+99999999")
 

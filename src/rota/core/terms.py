@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from rota.errors import InvalidOption
 
@@ -45,6 +45,11 @@ def terms_of(tags: Iterable[str], fields: Mapping[str, Any]) -> tuple[str, ...]:
         if value is None or isinstance(value, str | int | float | bool)
     ]
     return tuple(found)
+
+
+def indexed_fields(terms: Iterable[str]) -> list[str]:
+    """Names of the declared fields among terms."""
+    return [unquote(term.partition("=")[0][6:]) for term in terms if term.startswith("field.")]
 
 
 def checked_index(index: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def _of_program(task: Task[Any, Any, Any]) -> KnownTask:
 def _of_worker(rota: Rota, name: str, said: Mapping[str, Any]) -> KnownTask:
     defaults = _as_given(msgspec.convert(said.get("options", {}), Options))
     return KnownTask(
-        task=_stand_in_task(rota, name, said.get("queue", DEFAULT_QUEUE), defaults),
+        task=_stand_in_task(rota, name, said.get("queue", DEFAULT_QUEUE), defaults, said.get("index", ())),
         source="worker",
         schema=said.get("schema"),
         positional=said.get("positional", ()),
@@ -128,13 +128,19 @@ def _of_worker(rota: Rota, name: str, said: Mapping[str, Any]) -> KnownTask:
     )
 
 
-def _stand_in_task(rota: Rota, name: str, queue: str, defaults: Mapping[str, Any] | None = None) -> Task[Any, Any, Any]:
+def _stand_in_task(
+    rota: Rota, name: str, queue: str, defaults: Mapping[str, Any] | None = None, index: Sequence[str] = ()
+) -> Task[Any, Any, Any]:
     """A task of which only the name, the queue and the defaults are known. It is not declared: nothing here runs it."""
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("only a worker runs it")
 
-    return Task(rota, stand_in, name=checked_task_name(name), queue=queue, run_in=None, defaults=defaults or {})
+    task: Task[Any, Any, Any] = Task(
+        rota, stand_in, name=checked_task_name(name), queue=queue, run_in=None, defaults=defaults or {}
+    )
+    task.index = tuple(index)
+    return task
 
 
 def _as_given(options: Options) -> dict[str, Any]:

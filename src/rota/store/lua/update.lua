@@ -24,6 +24,7 @@
 -- @include now_ms
 -- @include once
 -- @include overlay
+-- @include reindex
 -- @include resolve
 -- @include update
 -- @include wake
@@ -40,7 +41,9 @@ local function carry_out()
 
   local now = now_ms()
   if state == "failed" then
-    redis.call("HSET", jobs, found, (overlay(record, rest, "d")))
+    local changed = overlay(record, rest, "d")
+    redis.call("HSET", jobs, found, changed)
+    reindex(found, record, changed)
     note(found, { at = now, verb = "update" })
   else
     -- One worker at least looks again: the next to fall due may be another one now.

@@ -34,11 +34,13 @@ demo: setup ## Example jobs of every kind on an embedded server, until Ctrl-C (O
 bench: setup ## What Rota alone costs and how fast it is, in under two minutes
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
-bench-peers: setup ## The same side by side with other queues, in about 20 minutes; goes on where it was ended
+bench-peers: setup ## The same side by side with other queues, in 20 minutes; goes on where it was ended
 	@$(BIN)/python -m benchmarks.compare $(ARGS)
+	@$(BIN)/python -m docs.generate
 
 bench-growth: setup ## What a job costs as everything grows, as plots
 	@$(BIN)/python -m benchmarks.growth $(ARGS)
+	@$(BIN)/python -m docs.generate
 
 dev: setup ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)

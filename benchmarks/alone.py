@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -40,9 +41,9 @@ def guarantees(size: Size, rounds: int = 2) -> Figures:
 
 
 def runners(size: Size) -> Figures:
-    """Handlers in threads and in processes; the latter may use all cores."""
+    """Handlers in threads, and in processes: one for each slot, two slots for each core."""
     threads = _drain(size, "in_thread", IN_MEMORY)
-    processes = _drain(size, "in_process", IN_MEMORY, cores=2)
+    processes = _drain(size, "in_process", IN_MEMORY, slots=2 * (os.cpu_count() or 1))
     return {
         **{name.replace("run_", "threads_"): value for name, value in threads.items()},
         **{name.replace("run_", "processes_"): value for name, value in processes.items()},
@@ -95,9 +96,12 @@ def _part(function: str) -> str:
     return function.partition(":")[0] if function.startswith("rota.") else function
 
 
-def _drain(size: Size, task: str, flags: Sequence[str], cores: int = 1) -> Figures:
+def _drain(size: Size, task: str, flags: Sequence[str], slots: int | None = None) -> Figures:
+    """One worker drains jobs of a task. With slots of their own for processes, it may use all cores."""
     with staged(ROTA, flags) as stage:
         jobs = int(fill(stage, task, size)["jobs"])
         words = stage.ask("commands", measure="drain", processes=1)[0]
-        with stage.worker("drain", cores, words=words) as pids:
+        if slots is not None:
+            words[words.index("--concurrency") + 1] = str(slots)
+        with stage.worker("drain", 1 if slots is None else 2, words=words) as pids:
             return drained(stage, pids, size, jobs, "run")

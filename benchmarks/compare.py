@@ -114,4 +114,5 @@ def took(results: Results, peer: Peer, measure: str, repetition: int) -> None:
 
 
 if __name__ == "__main__":
+    machine.exit_on_terminate()
     main()

@@ -19,6 +19,8 @@ from benchmarks.peer import Peer, Stage, staged
 
 Figures = dict[str, float]
 SLOTS = 100
+#: For the first job of a worker that has just been started.
+PATIENCE_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,22 +165,24 @@ def fill(stage: Stage, task: str, size: Size) -> Figures:
 
 def drained(stage: Stage, pids: Sequence[int], size: Size, jobs: int, name: str) -> Figures:
     """The rate at which a worker ends jobs, and what each costs. The first third of the jobs warms everybody up."""
-    if not stage.wait_counted(1, 20):
-        raise RuntimeError(f"the worker of {stage.peer.name} has ended no job for 20 s:\n{stage.said()}")
+    if not stage.wait_counted(1, PATIENCE_S):
+        raise RuntimeError(f"the worker of {stage.peer.name} has ended no job for {PATIENCE_S} s:\n{stage.said()}")
     stage.wait_counted(jobs // 3, size.drain_s / 2)
-    start = _moment(stage, pids)
+    start = moment(stage, pids)
     stage.wait_counted(jobs, size.drain_s)
-    end = _moment(stage, pids)
+    end = moment(stage, pids)
     if end.count == start.count:
         raise RuntimeError(f"the worker of {stage.peer.name} came to a halt:\n{stage.said()}")
-    return {f"{name}_{figure}": value for figure, value in _between(start, end).items()}
+    return {f"{name}_{figure}": value for figure, value in between(start, end).items()}
 
 
-def _moment(stage: Stage, pids: Sequence[int]) -> Moment:
+def moment(stage: Stage, pids: Sequence[int]) -> Moment:
+    """How things stand."""
     return Moment(time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
 
 
-def _between(start: Moment, end: Moment) -> Figures:
+def between(start: Moment, end: Moment) -> Figures:
+    """What happened in the meantime, and what each job cost."""
     done = end.count - start.count
     return {
         "per_s": done / (end.at - start.at),
@@ -210,10 +214,10 @@ def _first(stage: Stage) -> Figures:
     """Cold for both: a worker starts, and the 5,000 jobs after its first 1,000 are timed."""
     began = stage.counted()
     with stage.worker("drain") as pids:
-        stage.wait_counted(began + 1_000, 20)
-        start = _moment(stage, pids)
-        stage.wait_counted(start.count + 5_000, 20, every=0.002)
-        return _between(start, _moment(stage, pids))
+        stage.wait_counted(began + 1_000, PATIENCE_S)
+        start = moment(stage, pids)
+        stage.wait_counted(start.count + 5_000, PATIENCE_S, every=0.002)
+        return between(start, moment(stage, pids))
 
 
 #: Of every peer, in this order.

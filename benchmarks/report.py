@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.peer import peers
@@ -23,10 +24,10 @@ def plain(table: Table) -> str:
     return "\n".join(lines)
 
 
-def markdown(table: Table) -> str:
-    """For a page."""
+def markdown(table: Table, *, is_text: bool = False) -> str:
+    """For a page: figures stand to the right, text to the left."""
     head, *rows = table
-    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    lines = [f"| {' | '.join(head)} |", f"|---|{('---|' if is_text else '---:|') * (len(head) - 1)}"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
 
 
@@ -34,7 +35,7 @@ def number(value: float | None) -> str:
     """Three digits that count, or whole numbers with their thousands."""
     if value is None:
         return "–"
-    if abs(value) >= 100:
+    if abs(value) >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
@@ -230,12 +231,13 @@ def comparison_tables(comparison: Comparison) -> dict[str, Table]:
     """All of them, by title."""
     if not comparison.peers:
         return {}
-    return {
+    tables = {
         "Goals": goals_table(comparison),
         "Jobs per second": peers_table(comparison, SPEED),
         "Waiting": peers_table(comparison, WAITING),
         "What a job costs": peers_table(comparison, COST),
     }
+    return {title: table for title, table in tables.items() if len(table) > 1 and len(table[0]) > 1}
 
 
 def peers_table(comparison: Comparison, columns: Sequence[tuple[str, str]]) -> Table:
@@ -276,4 +278,56 @@ def setups_table() -> Table:
     for peer in peers().values():
         version = peer.packages[0] if peer.packages else "this one"
         rows.append((peer.about["title"], peer.about["guarantee"], peer.about["setup"], version))
+    return rows
+
+
+# --- growth ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What a plot shows: its lines are figures of each point, with their titles."""
+
+    title: str
+    x: str
+    lines: Mapping[str, str]
+    is_logarithmic: bool = True
+
+
+_COST: Final = {"drain_server_us": "server, drained", "drain_worker_us": "worker"}
+GROWTH: Final[Mapping[str, Chart]] = {
+    "waiting": Chart(
+        "CPU per job, µs, by how many wait", "waiting jobs", {"enqueue_server_us": "server, enqueued", **_COST}
+    ),
+    "processing": Chart(
+        "CPU per job, µs, by how many others are being processed",
+        "processing jobs",
+        {**_COST, "heartbeat_server_ms_per_s": "server, heartbeats, ms/s"},
+    ),
+    "queues": Chart(
+        "CPU per job, µs, by the queues of one worker",
+        "queues",
+        {"enqueue_server_us": "server, enqueued", **_COST, "idle_commands_per_s": "idle: commands/s"},
+    ),
+    "workers": Chart(
+        "Load of idle workers",
+        "idle workers",
+        {"idle_server_ms_per_s": "server CPU, ms/s", "idle_commands_per_s": "commands/s"},
+    ),
+    "due": Chart("Jobs due at the same moment", "seconds after it", {"started": "started"}, is_logarithmic=False),
+    "payloads": Chart(
+        "Throughput by payload, MB/s",
+        "bytes of payload",
+        {"enqueue_mb_per_s": "enqueue in bulk", "drain_mb_per_s": "drain"},
+    ),
+}
+
+
+def growth_table(chart: Chart, points: Sequence[Mapping[str, float]]) -> Table:
+    """The figures of a plot; of one with very many points, those that say most."""
+    rows = [(chart.x, *chart.lines.values())]
+    if not chart.is_logarithmic:
+        places = sorted({0, len(points) // 2, len(points) - 1})
+        points = [points[place] for place in places]
+    rows += [(number(point["x"]), *(number(point.get(figure)) for figure in chart.lines)) for point in points]
     return rows

@@ -41,7 +41,11 @@ def main() -> None:
     figures: dict[str, Any] = {}
     for name in options.measures.split(","):
         print(f"{name} …", file=sys.stderr, flush=True)
-        found = PARTS[name](size)
+        try:
+            found = PARTS[name](size)
+        except RuntimeError as error:  # the others can still be measured
+            print(f"{name} could not be measured: {error}", file=sys.stderr)
+            continue
         figures |= {"where": found} if name == "where" else found
     results = {"machine": machine.description(), "seconds": round(time.monotonic() - began), "figures": figures}
     if options.save:
@@ -56,4 +60,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    machine.exit_on_terminate()
     main()

@@ -39,9 +39,9 @@ def stat(title: str, query: str, *, unit: str = "short", steps: Sequence[tuple[f
     )
 
 
-def _quantile(share: float) -> str:
-    buckets = 'rate(rota_worker_attempt_seconds_bucket{queue=~"$queue"}[5m])'
-    return f"histogram_quantile({share}, sum by (task, le) ({buckets}))"
+def _quantile(share: float, metric: str, by: str) -> str:
+    buckets = f'max by (job, queue, task, le) (rate({metric}_bucket{{queue=~"$queue"}}[5m]))'
+    return f"histogram_quantile({share}, sum by ({by}, le) ({buckets}))"
 
 
 BAD_ABOVE_0: Final = ((None, "green"), (1.0, "red"))
@@ -62,6 +62,8 @@ OVERVIEW: Final = [
     }),
     Panel(title="Longest wait by queue", unit="s", queries={"{{queue}}": "topk(10, rota:queue_oldest_age_seconds:max)"},
           note="How long the job that starts next has been due."),
+    Panel(title="Wait from due to start (p95)", unit="s",
+          queries={"{{queue}}": "topk(10, rota:job_wait_seconds:p95_5m)"}),
     Panel(title="Failed for good, by queue", unit="percentunit",
           queries={"{{queue}}": "topk(10, rota:failure_ratio:rate5m)"}),
     Panel(title="Time to work off what is pending", unit="s", queries={"{{queue}}": "topk(10, rota:drain_seconds)"}),
@@ -93,9 +95,17 @@ QUEUE: Final = [
         "{{task}} {{outcome}}": 'rota:attempts:rate5m{queue=~"$queue"}',
     }),
     Panel(title="Duration of attempts", unit="s", width=12, queries={
-        "p50 {{task}}": _quantile(0.5),
-        "p95 {{task}}": _quantile(0.95),
-        "p99 {{task}}": _quantile(0.99),
+        "p50 {{task}}": _quantile(0.5, "rota_job_run_seconds", "task"),
+        "p95 {{task}}": _quantile(0.95, "rota_job_run_seconds", "task"),
+        "p99 {{task}}": _quantile(0.99, "rota_job_run_seconds", "task"),
+    }),
+    Panel(title="Wait from due to start", unit="s", width=12, queries={
+        "p50 {{queue}}": _quantile(0.5, "rota_job_wait_seconds", "queue"),
+        "p95 {{queue}}": _quantile(0.95, "rota_job_wait_seconds", "queue"),
+        "p99 {{queue}}": _quantile(0.99, "rota_job_wait_seconds", "queue"),
+    }),
+    Panel(title="Retries by task", unit="ops", width=12, queries={
+        "{{task}}": 'sum by (task) (max by (job, queue, task) (rate(rota_retries_total{queue=~"$queue"}[5m])))',
     }),
     Panel(title="Locks", queries={
         "{{queue}} held": 'max by (queue) (rota_queue_locks{queue=~"$queue"})',
@@ -135,7 +145,7 @@ WORKERS: Final = [
     Panel(title="Attempts by outcome", unit="ops", queries={
         "{{outcome}}": "sum by (outcome) (rota:attempts:rate5m)",
     }),
-    Panel(title="Slowest tasks (p95)", unit="s", queries={"{{task}}": "topk(10, rota:attempt_seconds:p95_5m)"}),
+    Panel(title="Slowest tasks (p95)", unit="s", queries={"{{task}}": "topk(10, rota:job_run_seconds:p95_5m)"}),
     Panel(title="Lag of event loops", unit="s", queries={"{{instance}} {{loop}}": "rota_worker_loop_lag_seconds"}),
     Panel(title="CPU", unit="percentunit", queries={
         "{{instance}} {{process}}": "sum by (instance, process) (rate(rota_worker_cpu_seconds_total[5m]))",

@@ -14,7 +14,8 @@ from typing import Final
 
 import click
 
-from docs import seeds
+from benchmarks import pages as benchmarks
+from docs import http_api, seeds
 from rota import client, embedded, errors
 from rota.cli.main import COMMANDS, EPILOG, command
 from rota.core.job import MAX_META_BYTES, MAX_TAGS
@@ -174,6 +175,7 @@ def numbers() -> str:
         ("lease of a claim", f"{LEASE_MS / 1000:g} s", "how long a job stays a worker's without a heartbeat"),
         ("heartbeat", f"{heartbeat.HEARTBEAT_S:g} s", "for all leases that a worker holds, one call per queue"),
         ("look again", f"{desk.LOOK_AGAIN_S:g} s", "an idle worker asks by itself at least this often"),
+        ("wait for a slot", f"{desk.WAIT_FOR_SLOT_S:g} s", "of a job that was claimed ahead; then it is given back"),
         ("grace time", f"{config.GRACE_S:g} s", "for handlers after SIGTERM; `--grace` changes it"),
         ("patience with a handler", f"{tower.STOP_PATIENCE_S:g} s", "told to stop; then its runner is retired"),
         ("bound for siblings", f"{tower.RETIRE_BOUND_S:g} s", "others on a retired runner; then it is killed"),
@@ -207,6 +209,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "numbers": numbers,
     "seeds": seeds.table,
+    "http-routes": http_api.routes,
+    **benchmarks.PARTS,
 }
 
 
@@ -232,6 +236,9 @@ def main() -> int:
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"written: {path.relative_to(DOCS.parent)}")
+    if http_api.write():
+        print(f"written: {http_api.OPENAPI.relative_to(DOCS.parent)}")
+    benchmarks.draw_plots()
     for row in seeds.missing(seeds.read_seeds(), seeds.find_tests()):
         print(f"no test names {row}", file=sys.stderr)
     return 0

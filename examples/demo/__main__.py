@@ -60,6 +60,7 @@ async def _play(stage: Stage, scene: Scene) -> None:
     print("An embedded server is up, two workers are starting. To look at it from another terminal:")
     print(f"  .venv/bin/rota top --url {stage.url}", flush=True)
     await _workers_are_up()
+    await _api_is_up(stage)
     scene.started_at = time.monotonic()
     showing = asyncio.create_task(keep_showing(scene, open_screen()))
     try:
@@ -82,6 +83,17 @@ async def _workers_are_up() -> None:
             if sum(worker.status == "ALIVE" for worker in await rota.workers()) == len(WORKERS):
                 return
             await asyncio.sleep(0.05)
+
+
+async def _api_is_up(stage: Stage) -> None:
+    async with asyncio.timeout(START_S):
+        while True:
+            address = stage.address
+            if address is not None:
+                break
+            await asyncio.sleep(0.05)
+    print("The HTTP API is served as well, for everybody on this machine:")
+    print(f"  curl {address}/api/jobs/stats", flush=True)
 
 
 async def _round(scene: Scene, pause: float) -> None:

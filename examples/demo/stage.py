@@ -1,10 +1,12 @@
-"""Where the demo plays: an embedded server in a folder of its own, and two workers, started by the real command."""
+"""Where the demo plays: an embedded server in a folder of its own; two workers and the HTTP API, by real commands."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +21,8 @@ from rota.embedded import EmbeddedServer, running_url
 ROOT: Final = Path(__file__).parent.parent.parent
 WORKERS: Final = ("one", "two")
 SLOTS: Final = 8
+#: Of the HTTP API, where nothing else is there.
+PORT: Final = 8080
 #: What the workers of a demo that ends get to finish their jobs.
 GRACE_S: Final = 2
 STOP_S: Final = 15
@@ -31,6 +35,7 @@ class Stage:
         self._folder = Path(mkdtemp(prefix="rota-demo-"))
         self._server = EmbeddedServer(self._folder / ".rota")
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._api: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -50,6 +55,24 @@ class Stage:
             )
         return self._workers[name].pid
 
+    def start_server(self) -> None:
+        """`rota server`, at its usual port if that is free, else at another; `address` says where."""
+        with self._log_of("server").open("ab") as log:
+            self._api = subprocess.Popen(
+                [sys.executable, "-m", "rota.cli.main", "server", "examples.demo.tasks:rota", "--port", str(_port())],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def address(self) -> str | None:
+        """Where the HTTP API is served; None until it is."""
+        log = self._log_of("server")
+        found = re.search(r"listening on (\S+)", log.read_text()) if log.exists() else None
+        return found[1] if found else None
+
     def kill_worker(self, name: str) -> None:
         """SIGKILL: no time for a last word."""
         self._workers[name].kill()
@@ -61,22 +84,24 @@ class Stage:
 
     def complaints(self) -> str:
         """The ends of the workers' logs."""
-        logs = {name: self._log_of(name) for name in WORKERS}
-        return "\n".join(f"--- worker {name}\n{log.read_text()[-2000:]}" for name, log in logs.items() if log.exists())
+        logs = {name: self._log_of(name) for name in (*WORKERS, "server")}
+        return "\n".join(f"--- {name}\n{log.read_text()[-2000:]}" for name, log in logs.items() if log.exists())
 
     async def open(self) -> None:
         """Starts everything, and points this process and its children to the server."""
         os.environ["ROTA_URL"] = await asyncio.to_thread(self._server.ensure)
         for name in WORKERS:
             self.start_worker(name)
+        self.start_server()
 
     async def close(self) -> None:
         """Ends everything, and removes the data."""
-        for worker in self._workers.values():
+        processes = [*self._workers.values(), *([self._api] if self._api else [])]
+        for process in processes:
             # After a Ctrl-C it is the second signal, which says: now.
-            if worker.poll() is None:
-                worker.terminate()
-        await asyncio.gather(*(asyncio.to_thread(_end, worker) for worker in self._workers.values()))
+            if process.poll() is None:
+                process.terminate()
+        await asyncio.gather(*(asyncio.to_thread(_end, process) for process in processes))
         self._server.release()
         await asyncio.to_thread(self._wait_until_down)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -101,9 +126,17 @@ async def open_stage() -> AsyncGenerator[Stage, None]:
         await stage.close()
 
 
-def _end(worker: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     try:
-        worker.wait(STOP_S)
+        process.wait(STOP_S)
     except subprocess.TimeoutExpired:
-        worker.kill()
-        worker.wait()
+        process.kill()
+        process.wait()
+
+
+def _port() -> int:
+    try:
+        with socket.create_server(("127.0.0.1", PORT)):
+            return PORT
+    except OSError:
+        return 0

@@ -20,6 +20,7 @@ from rota.core.history import Counted, Series
 from rota.core.job import (
     DEFAULT_QUEUE,
     MAX_SHARDS,
+    JobRecord,
     JobRef,
     checked_new_queue,
     checked_queue,
@@ -28,6 +29,7 @@ from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
+from rota.core.terms import indexed_fields, terms_of
 from rota.drafts import Draft
 from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
@@ -400,9 +402,18 @@ class Rota:
             raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
         return encoded
 
-    def name_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by the names of their parameters; of a task that is declared elsewhere, those given by name."""
-        return self.tasks.get(task).signature.named(args, kwargs) if task in self.tasks else kwargs
+    def terms_of(self, record: JobRecord, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:
+        """What a job is found by once its arguments are replaced.
+
+        Of a task that is not declared here, the names of its positional arguments are not known: a job that is given
+        such ones is no longer found by them.
+        """
+        if record.task in self.tasks:
+            task = self.tasks.get(record.task)
+            names, named = task.index, task.signature.named(args, kwargs)
+        else:
+            names, named = indexed_fields(record.options.terms), kwargs
+        return terms_of(record.options.tags, {name: named[name] for name in names if name in named})
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -562,7 +573,8 @@ class Rota:
         ref = JobRef(queue, made.id, made.run)
         outcome = made.outcome
         if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
-            return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
+            returns = call.task.signature.returns
+            return Job(self, ref, returns=returns, is_new=outcome == "made", enqueued_at=made.at or None)
         return IdInUse(ref.full_id, made.run, outcome)
 
     async def _link(self) -> Link:

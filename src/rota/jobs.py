@@ -23,7 +23,6 @@ from rota.core.job import (
 )
 from rota.core.retry import Seconds
 from rota.core.states import JobState
-from rota.core.terms import indexed_fields, terms_of
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
 from rota.store.search import Group
 from rota.store.store import Store
@@ -39,12 +38,16 @@ R = TypeVar("R")
 class Job(Generic[R]):
     """One run of a job. Made by `enqueue`, or by `rota.job(id)`, where a bare id means the newest run."""
 
-    def __init__(self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True) -> None:
+    def __init__(
+        self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True, enqueued_at: int | None = None
+    ) -> None:
         self._rota = rota
         self._ref = ref
         self._returns = returns
         #: False where `on_same_id=Ignore()` found this run already there.
         self.is_new = is_new
+        #: When the store made it, ms, where the answer to an enqueue said so.
+        self.enqueued_at = enqueued_at
 
     @property
     def id(self) -> str:
@@ -173,11 +176,9 @@ class Job(Generic[R]):
             if priority is not None:
                 options = msgspec.structs.replace(options, priority=checked_priority(priority))
             if has_arguments:
-                given = tuple(args or ()), dict(kwargs or {})
-                arguments = self._rota.encode_arguments(record.task, *given)
-                named = self._rota.name_arguments(record.task, *given)
-                fields = {name: named[name] for name in indexed_fields(options.terms) if name in named}
-                options = msgspec.structs.replace(options, terms=terms_of(options.tags, fields))
+                arguments = self._rota.encode_arguments(record.task, tuple(args or ()), dict(kwargs or {}))
+                terms = self._rota.terms_of(record, tuple(args or ()), dict(kwargs or {}))
+                options = msgspec.structs.replace(options, terms=terms)
             outcome = await store.update(
                 record.ref, seen=snapshot.digest, flags=flags, priority=options.priority, due=due,
                 expiry=_expiry_of(record), body=encode_body(options, record.task, arguments),
@@ -450,7 +451,7 @@ class DeadLetters:
         """`delete`, for code that is not async."""
         return self._rota.wait_for(self.delete(queue=queue, task=task, error=error, text=text, limit=limit))
 
-    async def _pages(self, *, limit: int | None, **filters: str | None) -> AsyncIterator[Sequence[JobRecord]]:
+    async def _pages(self, *, limit: int | None, **filters: Any) -> AsyncIterator[Sequence[JobRecord]]:
         """Pages until the end. What is acted upon leaves the index, so each page starts where the last one ended."""
         if limit is not None and limit < 0:
             raise InvalidOption("limit", f"must be 0 or more, not {limit!r}")

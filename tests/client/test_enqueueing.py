@@ -130,7 +130,7 @@ async def test_calls_made_together_travel_together(own_server: OwnServers, names
             again = calls_of(raw, "evalsha")
         assert len({job.id for job in jobs}) == 1_000
         assert [job.run for job in jobs] == sorted(job.run or "" for job in jobs)
-        assert sent["evalsha"] + sent["eval"] <= 6
+        assert sent["evalsha"] + sent["eval"] <= 8, "three scripts that the server lacks, and a second batch"
         assert again - sent["evalsha"] <= 4
         assert (sent["get"], sent["set"], sent["sadd"]) == (1, 1, 1), sent
         assert opened <= 3

@@ -149,7 +149,7 @@ def test_every_alert_watches_figures_that_exist(prometheus: Prometheus) -> None:
 def test_nothing_is_counted_twice_or_lost(prometheus: Prometheus) -> None:
     """The figures are those of the jobs that were enqueued."""
     assert prometheus.query('rota_queue_jobs{queue="unserved",state="pending"}') == [1]
-    assert prometheus.query('rota_jobs_total{queue="mail",outcome="failed"}') == [4]
+    assert prometheus.query('rota_jobs_total{queue="mail",task="send",outcome="failed"}') == [4]
     assert prometheus.query('rota_redriven_total{queue="mail"}') == [2]
     assert prometheus.query('sum(rota_worker_attempt_seconds_count{task="charge",outcome="retried"})') == [2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rota
-from docs import generate, seeds
+from docs import generate, http_api, seeds
 from rota.core.job import Options
 from rota.core.states import JobState
 from tests.docs.pages import ROOT, pages
@@ -19,6 +19,12 @@ def test_a_generated_part_is_what_the_generator_would_write(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
     assert text == generate.fill(text), "run: .venv/bin/python -m docs.generate"
+
+
+def test_the_openapi_document_that_is_kept_is_the_one_that_is_served() -> None:
+    kept = http_api.OPENAPI.read_text(encoding="utf-8")
+
+    assert kept == http_api.openapi_text(), "run: .venv/bin/python -m docs.generate"
 
 
 def test_every_part_that_can_be_generated_is_on_a_page() -> None:

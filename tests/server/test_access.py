@@ -185,7 +185,12 @@ async def test_without_auth_only_this_machine_is_served(api: Api, headers: dict[
 
 
 async def test_without_auth_pages_of_other_origins_change_nothing(api: Api) -> None:
-    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+    ):
         await api.ask("POST", "/api/jobs", json={"type": "x"}, headers=headers, status=403)
     await api.ask("POST", "/api/jobs", json={"type": "x"}, headers={"Origin": "http://127.0.0.1"}, status=201)
     text = await api.request("POST", "/api/jobs", content='{"type": "x"}', headers={"Content-Type": "text/plain"})

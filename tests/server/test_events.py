@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,7 +43,7 @@ class Reader:
 
 
 @contextmanager
-def follow(live: Live, *, token: str | None = None, **settings: Any) -> Iterator[Reader]:
+def follow(live: Live, *, token: str | None = None, **settings: Any) -> Generator[Reader]:
     """A reader of the stream, once it follows."""
     headers = settings.pop("headers", {}) | ({"Authorization": f"Bearer {token}"} if token else {})
     with (

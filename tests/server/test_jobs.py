@@ -184,31 +184,69 @@ async def test_a_job_that_makes_no_sense_is_refused_in_words(
 # --- lists -------------------------------------------------------------------------------------------------------
 
 
+async def pages(api: Api, **params: Any) -> list[str]:
+    """The ids of all jobs of a list, page by page."""
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await api.ask(
+            "GET", "/api/jobs", params={"limit": 2, **params, **({"cursor": cursor} if cursor else {})}
+        )
+        assert len(page["jobs"]) <= 2
+        seen += (job["jobId"] for job in page["jobs"])
+        cursor = page["cursor"]
+    return seen
+
+
 async def test_a_list_is_paged_by_cursor_over_all_states(api: Api, rota: Rota, hand: Hand) -> None:
     ids = [await api.enqueue(id=f"j{number}") for number in range(7)]
     await move_to(await handle(rota, ids[0]), JobState.COMPLETED, hand)
     await move_to(await handle(rota, ids[1]), JobState.PROCESSING, hand)
-    await api.enqueue(id="later", delay=60)
+    later = await api.enqueue(id="later", delay=60)
 
-    seen: list[str] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        page = await api.ask("GET", "/api/jobs", params={"limit": 2, **({"cursor": cursor} if cursor else {})})
-        assert len(page["jobs"]) <= 2
-        seen += (job["jobId"] for job in page["jobs"])
-        cursor = page["cursor"]
-
-    assert seen == [ids[1], *ids[2:], "default:later", ids[0]]
-    pending = await api.ask("GET", "/api/jobs", params={"state": "PENDING", "limit": 100})
-    assert [job["jobId"] for job in pending["jobs"]] == ids[2:]
+    assert await pages(api) == [later, *reversed(ids)]
+    assert await pages(api, order="oldest") == [*ids, later]
+    assert await pages(api, state="PENDING") == ids[2:]
+    assert await pages(api, state="PROCESSING") == [ids[1]]
 
 
-@pytest.mark.parametrize("cursor", ["x", "~", "pending~", "nonsense~abc", "pending~%00", "pending~" + "A" * 900, "~~"])
+async def test_jobs_are_found_by_what_they_are(rota: Rota, hand: Hand) -> None:
+    @rota.task(queue="mail", index=["user_id"])
+    def send(user_id: int, to: str = "") -> None: ...
+
+    async with open_api(create_app(rota, auth="none")) as api:
+        ada = await api.enqueue("send", data={"user_id": 1, "to": "needle"}, tags=["vip"])
+        bob = await api.enqueue("send", data={"user_id": 2}, attempts=1)
+        other = await api.enqueue("other", queue="mail", tags=["vip"], delay=60)
+        assert await pages(api, field="user_id=1") == [ada]
+        assert await pages(api, tag="vip", queue="mail") == [other, ada]
+        await api.ask("PATCH", f"/api/jobs/{ada}", json={"data": {"user_id": 7, "to": "needle"}})
+        assert (await pages(api, field="user_id=1"), await pages(api, field="user_id=7")) == ([], [ada])
+        assert await pages(api, tag="vip", type="send") == [ada]
+        assert await pages(api, type="send") == [bob, ada]
+        assert await pages(api, text="needle") == [ada]
+        assert await pages(api, since="2020-01-01T00:00:00Z", until="2021-01-01T00:00:00Z") == []
+        assert await pages(api, since="2020-01-01T00:00:00Z", tag="vip", type="send") == [ada]
+        await hand.take(await handle(rota, ada))
+        assert await pages(api, worker="w1", state="PROCESSING") == [ada]
+        await hand.kill_off(await handle(rota, bob))
+        assert await pages(api, error="ValueError", state="FAILED") == [bob]
+        await api.ask("PATCH", f"/api/jobs/{bob}", json={"data": [8]})
+        assert await pages(api, field="user_id=8", error="ValueError") == [bob]
+        other_server = Rota(rota.connection()["url"], namespace=rota.namespace)  # which does not know the task
+        async with other_server, open_api(create_app(other_server, auth="none")) as bare:
+            await bare.ask("PATCH", f"/api/jobs/{bob}", json={"data": {"user_id": 9}})
+            assert await pages(bare, field="user_id=9", state="FAILED") == [bob]
+        for bad in ({"field": "user_id"}, {"field": "=1"}, {"since": "noon"}, {"field": "user_id=[1]"}, {"order": "x"}):
+            await api.ask("GET", "/api/jobs", params=bad, status=422)
+
+
+@pytest.mark.parametrize("cursor", ["x", "~", "pending~", "%00", "A" * 900, "W10", "é"])
 async def test_a_bad_cursor_is_refused(api: Api, cursor: str) -> None:
     await api.enqueue()
-    refused = await api.request("GET", "/api/jobs", params={"cursor": cursor, "state": "PENDING"})
 
-    assert refused.status_code == (200 if cursor == "pending~" else 422)
+    for params in ({}, {"state": "PENDING"}, {"type": "example"}):
+        await api.ask("GET", "/api/jobs", params={"cursor": cursor, **params}, status=422)
 
 
 # --- one job -----------------------------------------------------------------------------------------------------

@@ -24,6 +24,9 @@ EXAMPLES: Final = 200 if os.environ.get("ROTA_TEST_LONG") else 6
 #: A stream has no end: test_events.py reads it.
 STREAMS: Final = "/api/events"
 
+#: What the machine, or a large schema, makes slow is no fault.
+UNHEALTHY: Final = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+
 document = create_app(Rota("redis://nowhere")).openapi()
 schema = schemathesis.openapi.from_dict(document, config=SchemathesisConfig()).exclude(path=STREAMS)
 
@@ -54,8 +57,8 @@ async def _fill(rota: Rota) -> str:
     return token
 
 
-@schema.parametrize()
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@schema.parametrize()  # pyright: ignore[reportUntypedFunctionDecorator]
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=UNHEALTHY)
 def test_every_operation_does_as_the_document_says(case: Any, token_and_url: tuple[str, str]) -> None:
     token, url = token_and_url
     case.call_and_validate(

@@ -74,6 +74,7 @@ async def test_an_autoscaler_is_told_of_backlog_waits_due_work_and_workers(api: 
     assert (mail["backlog"], mail["due_in_1m"], mail["due_in_5m"], mail["due_in_15m"]) == (2, 1, 2, 3)
     assert (mail["workers"], mail["slots"], mail["busy"]) == (1, 4, 0)
     assert mail["oldest_wait_ms"] >= 0
+    assert mail["arrivals_per_second"] > 0
     total = answer["total"]
     assert (total["backlog"], total["workers"], total["idle_workers"], total["busy_workers"]) == (3, 1, 1, 0)
 
@@ -301,3 +302,36 @@ async def test_what_was_refused_is_not_in_the_audit_log(api: Api) -> None:
     await api.ask("POST", "/api/queues/default/purge", json={})
 
     assert await changes(api) == []
+
+
+# --- monitoring --------------------------------------------------------------------------------------------------
+
+
+async def test_prometheus_is_told_the_figures_of_the_store(api: Api) -> None:
+    await api.enqueue(queue="mail")
+
+    scraped = await api.get("/metrics")
+
+    assert scraped.headers["content-type"].startswith("text/plain")
+    assert 'rota_queue_jobs{queue="mail",state="pending"} 1' in scraped.text
+
+
+async def test_history_says_what_happened_from_step_to_step(api: Api, rota: Rota, hand: Hand) -> None:
+    done, dead = await api.enqueue("send", queue="mail"), await api.enqueue("send", queue="mail", attempts=1)
+    await api.enqueue("other", queue="images")
+    await hand.finish(await handle(rota, done))
+    await hand.kill_off(await handle(rota, dead))
+
+    mail = await api.ask("GET", "/api/metrics/history", params={"queue": "mail", "since": 600})
+
+    total = mail["total"]
+    assert (total["enqueued"], total["completed"], total["dead"], total["failure_rate"]) == (2, 1, 1, 0.5)
+    assert total["run"]["p50_ms"] is not None
+    assert sum(point["enqueued"] for point in mail["points"]) == 2
+    assert mail["step_ms"] == 60_000
+    sent = await api.ask("GET", "/api/metrics/history", params={"queue": "mail", "type": "send"})
+    assert (sent["total"]["enqueued"], sent["total"]["dead"]) == (2, 1)
+    everything = await api.ask("GET", "/api/metrics/history")
+    assert everything["total"]["enqueued"] == 3
+    for bad in ({"since": 1}, {"step": 61}, {"since": 86400 * 31}, {"queue": "a b"}, {"since": "x"}):
+        await api.ask("GET", "/api/metrics/history", params=bad, status=422)

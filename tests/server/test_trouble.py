@@ -35,7 +35,7 @@ HEAD = b"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application
     ("content", "status"),
     [
         (b"{", 400),
-        (b"", 422),
+        (b"", 400),
         (b"\xff\xfe", 400),
         (b'{"type": "x"', 400),
         (b'{"type": "x"} trailing', 400),
@@ -45,8 +45,8 @@ HEAD = b"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application
         (b'"text"', 422),
         (b"null", 422),
         (b'{"type": "x", "data": {"a": NaN}}', 422),
-        (b'{"type": "\\ud800"}', 422),
-        (b'{"type": "x", "data": {"a": "\\ud800"}}', 422),
+        (b'{"type": "\\ud800"}', 400),
+        (b'{"type": "x", "data": {"a": "\\ud800"}}', 400),
         (b'{"type": "x", "meta": {"a": ' + b"9" * 5000 + b"}}", 400),
     ],
 )
@@ -155,7 +155,7 @@ async def test_a_store_that_is_down_is_a_503_until_it_is_back(own_server: OwnSer
             ("GET", "/healthz", None),
             ("GET", "/readyz", None),
         ):
-            answer = await api.request(method, path, **({"json": body} if body is not None else {}))
+            answer = await api.request(method, path, json=body)
             assert answer.status_code == 503, f"{method} {path}: {answer.text}"
             assert "is it running" in answer.json()["message"]
             assert answer.headers["retry-after"] == "2"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redis.crc import key_slot
 
 from rota.core.after import may_fail, to_parent
-from rota.core.job import JobRef, Keep, checked_queue
+from rota.core.job import JobRef, Keep, checked_queue, shard_names
 from rota.core.same_id import Update
 from rota.core.schedule import Every, Schedule
 from rota.errors import InvalidOption
 from rota.store.access import AccessStore
-from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, is_permanent, spec_of
+from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
+from rota.store.keys import slot_of as slot_in_store
 from rota.store.operations import OperationInfo, OperationStore
 from rota.store.schedules import ScheduleStore
 from rota.store.ties import Tied
@@ -100,7 +103,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
     await worker.store.announce_tasks({"noop": "{}"})
-    await worker.store.register_queues([queue])
+    await worker.store.enlist({queue: 0, "wide": 3})
     access = AccessStore(driver.gateway, driver.keys)
     await access.put_token("id", b"{}")
     await access.note_use("id")
@@ -228,3 +231,20 @@ async def test_namespaces_do_not_see_each_other(driver: Driver) -> None:
     delete_keys(other.redis, other.keys.namespace)
     await other.gateway.close()
     other.redis.close()
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("name", ["mail", "a", "a-much.longer_name"])
+def test_nodes_get_equal_shares_of_a_queues_shards(name: str, nodes: int) -> None:
+    keys = Keys("any")
+    for count in (nodes, 2 * nodes, 4 * nodes):
+        slots = [slot_of(keys.queue(shard, "pending")) for shard in shard_names(name, count)]
+        shares = Counter(slot * nodes // SLOTS for slot in slots)
+
+        assert set(shares.values()) == {count // nodes}
+        assert slots == [slot_of(keys.queue(failures_of(shard), "jobs")) for shard in shard_names(name, count)]
+
+
+def test_the_slot_of_a_key_is_the_one_that_servers_compute() -> None:
+    for key in ("foo", "{user}:a", "a{b}c{d}", "{}x", "rota:{mail~3of8.21}:jobs", "ä{ö}"):
+        assert slot_in_store(key) == key_slot(key.encode())

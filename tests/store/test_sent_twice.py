@@ -40,10 +40,8 @@ class Echo:
         self.driver.gateway.run = self._run
         self.driver.gateway.run_many = self._run_many
 
-    async def run(
-        self, name: str, keys: Sequence[str], arguments: Sequence[Argument], *, is_aside: bool = False
-    ) -> Any:
-        return await self._twice(lambda: self._run(name, keys, arguments, is_aside=is_aside))
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        return await self._twice(lambda: self._run(name, keys, arguments))
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         return await self._twice(lambda: self._run_many(calls))
@@ -225,6 +223,7 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "watch": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "leave": (lambda s: s.driver.worker().store.leave(QUEUE), EQUAL, ("idle",)),
     "sweep": (lambda s: s.driver.client.sweep(QUEUE), EQUAL, ()),
+    "enlist": (lambda s: s.driver.client.enlist({"plain": 0, "wide": 3}), EQUAL, ()),
     "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
     "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
     "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -332,3 +333,17 @@ def test_queues_that_make_no_sense_are_refused(text: str) -> None:
 def test_a_configuration_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         WorkerConfig(app="a:b", **wrong)
+
+
+def test_shards_take_the_place_of_their_queue_and_share_its_weight() -> None:
+    config = WorkerConfig(app="a:b", queues=("a", "wide", "z"))
+    shards = {"a": ["a"], "wide": ["wide~1of2", "wide~2of2"], "z": ["z"]}
+
+    assert config.spread({queue: [queue] for queue in config.queues}) is config
+    strict = config.spread(shards)
+    assert (strict.queues, strict.weights) == (("a", "wide~1of2", "wide~2of2", "z"), ())
+    weighted = replace(config, weights=(3, 4, 1)).spread(shards)
+    assert dict(zip(weighted.queues, weighted.weights, strict=True)) == {"a": 6, "wide~1of2": 4, "wide~2of2": 4, "z": 2}
+    named_twice = WorkerConfig(app="a:b", queues=("wide", "wide~2of2"))
+    found = named_twice.spread({"wide": shards["wide"], "wide~2of2": ["wide~2of2"]})
+    assert found.queues == ("wide~1of2", "wide~2of2")

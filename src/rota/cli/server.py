@@ -49,7 +49,7 @@ def command(
     With MODULE:ROTA jobs are checked against that program's tasks; without, against what workers announced.
     """
     from rota.client import Rota
-    from rota.loading import load_app
+    from rota.loading import equip, load_app
     from rota.server.settings import MASKED, ServerSettings, check_listening
     from rota.worker.logs import configure
 
@@ -68,6 +68,7 @@ def command(
         rota = load_app(app)
         check_settings(app, settings, address=rota.address, namespace=rota.namespace)
     configure(log_format, log_level)
+    equip(rota)
     served = create_app(rota, auth=given.auth, cors_origins=cors_origins, mask=(*MASKED, *masked))
 
     def say(address: str) -> None:

@@ -30,7 +30,7 @@ MAX_SHARDS: Final = 256
 MAX_TIME_MS: Final = 2**42 - 1
 
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}(~[0-9]{1,3})?")
+_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}(?:~([0-9]{1,3})of([0-9]{1,3}))?")
 _TASK: Final = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -129,12 +129,15 @@ def checked_id(job_id: Any) -> str:
 
 
 def checked_queue(queue: Any) -> str:
-    """The queue's name, if it is 1 to 64 of A–Z a–z 0–9 - _ and the dot."""
+    """The queue's name, if it is 1 to 64 of A–Z a–z 0–9 - _ and the dot; or that of one of its shards."""
     # The failures of a queue have its name, and five characters more.
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue.removesuffix("-fail") or queue):
+    name = _QUEUE.fullmatch(queue.removesuffix("-fail") or queue) if isinstance(queue, str) else None
+    if name is None:
         raise InvalidOption("queue", f"{queue!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
     if queue == "-fail":
         raise InvalidOption("queue", "'-fail' would hold the failure handlers of a queue without a name")
+    if name[1] and not 1 <= int(name[1]) <= int(name[2]) <= MAX_SHARDS:
+        raise InvalidOption("queue", f"{queue!r} cannot be a shard: there are {MAX_SHARDS} at most, counted from 1")
     return queue
 
 
@@ -165,19 +168,19 @@ def checked_new_queue(queue: Any) -> str:
 # --- shards ------------------------------------------------------------------------------------------------------
 
 
-def shard_name(queue: str, shard: int) -> str:
-    """One shard of a queue, which is a queue of its own: `mail~3`; of its failures: `mail~3-fail`."""
+def shard_name(queue: str, shard: int, count: int) -> str:
+    """One shard of a queue, which is a queue of its own: `mail~3of8`; of its failures: `mail~3of8-fail`."""
     base = queue.removesuffix("-fail")
-    return f"{base}~{shard}{queue[len(base) :]}"
+    return f"{base}~{shard + 1}of{count}{queue[len(base) :]}"
 
 
 def shard_names(queue: str, count: int) -> list[str]:
     """All shards of a queue; the queue itself where it has none, or is one."""
-    return [shard_name(queue, shard) for shard in range(count)] if count and "~" not in queue else [queue]
+    return [shard_name(queue, shard, count) for shard in range(count)] if count and "~" not in queue else [queue]
 
 
 def base_of(queue: str) -> str:
-    """The queue that a shard is a part of: `mail~3` → `mail`. Others are their own."""
+    """The queue that a shard is a part of: `mail~3of8` → `mail`. Others are their own."""
     base = queue.removesuffix("-fail")
     return base.partition("~")[0] + queue[len(base) :]
 
@@ -191,7 +194,7 @@ def choose_shard(queue: str, count: int, *, id: str, lock: str, turn: int) -> st
         raise InvalidOption(
             "lock", f"queue {queue!r} has shards: a job there has an id or a lock, as either says which shard it is in"
         )
-    return shard_name(queue, zlib.crc32((lock or id).encode()) % count if lock or id else turn % count)
+    return shard_name(queue, zlib.crc32((lock or id).encode()) % count if lock or id else turn % count, count)
 
 
 # --- options -----------------------------------------------------------------------------------------------------

@@ -48,8 +48,9 @@ def terms_of(tags: Iterable[str], fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def indexed_fields(terms: Iterable[str]) -> list[str]:
-    """Names of the declared fields among terms."""
-    return [unquote(term.partition("=")[0][6:]) for term in terms if term.startswith("field.")]
+    """The fields that a job with these terms is found by."""
+    names = (term.removeprefix("field.").partition("=")[0] for term in terms if term.startswith("field."))
+    return [unquote(name) for name in names]
 
 
 def checked_index(index: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import hmac
 import inspect
 import secrets
 import time
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ import msgspec
 from fastapi import Request, Response
 
 from rota.client import Rota
+from rota.core.job import base_of
 from rota.server.problems import Problem
 from rota.server.settings import ServerSettings, is_loopback
 from rota.server.tokens import Role, Token, Tokens, access_store
@@ -44,8 +46,8 @@ class Identity(msgspec.Struct, frozen=True):
     id: str = ""
 
     def may_see(self, queue: str) -> bool:
-        """True when the queue, or the one whose failures it holds, is within its limits."""
-        return not self.queues or queue in self.queues or queue.removesuffix("-fail") in self.queues
+        """True when the queue, or the one whose failures it holds or whose shard it is, is within its limits."""
+        return not self.queues or not {queue, base_of(queue.removesuffix("-fail"))}.isdisjoint(self.queues)
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -170,11 +172,11 @@ class Gate:
 
 def check_is_local(request: Request) -> None:
     """Without auth only this machine is served: not through a proxy, and not under a name that may lead elsewhere."""
+    headers = request.headers
     server = request.scope.get("server")
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    is_forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+    is_forwarded = "x-forwarded-for" in headers or "forwarded" in headers
     is_here = server is None or server[1] is None or is_loopback(server[0])  # no port: a unix socket
-    if is_forwarded or not is_here or not is_loopback(host):
+    if is_forwarded or not is_here or not is_loopback(_hostname(headers.get("host", ""))):
         raise Problem(
             403, "auth_is_off", "auth is off, so only this machine is served, as http://127.0.0.1 or http://localhost: "
             "turn it on with --auth tokens",
@@ -204,8 +206,17 @@ def _path(request: Request) -> str:
     return request.scope.get("root_path", "") or "/"
 
 
+@lru_cache(maxsize=1_000)
+def _hostname(host: str) -> str:
+    """The host of a Host header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
 def _is_same(origin: str, request: Request) -> bool:
-    return urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+    return origin.partition("://")[2].lower() == request.headers.get("host", "").lower()
 
 
 def _identity(token: Token) -> Identity:

@@ -43,14 +43,17 @@ class KeyedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         """The handler, with that around it."""
         handler = super().get_route_handler()
-        if "POST" not in (self.methods or ()):
-            return handler
+        return keyed(handler) if "POST" in (self.methods or ()) else handler
 
-        async def handle(request: Request) -> Response:
-            key = request.headers.get(HEADER)
-            return await handler(request) if key is None else await _handle_once(request, key, handler)
 
-        return handle
+def keyed(handler: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
+    """A handler of POSTs that can be sent again."""
+
+    async def handle(request: Request) -> Response:
+        key = request.headers.get(HEADER)
+        return await handler(request) if key is None else await _handle_once(request, key, handler)
+
+    return handle
 
 
 def token_of(request: Request) -> str | None:

@@ -53,9 +53,12 @@ def create_app(
     app = Application(
         title="Rota", version=VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan,
         separate_input_output_schemas=False,
+        # Rota has a span of its own for a request, see `rota.otel`.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )  # fmt: skip
     app.state.rota_server = Server(rota, settings)
     app.state.rota_routes = api_routes()
+    app.router.routes.insert(0, jobs.QUICK)
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app)
@@ -68,6 +71,8 @@ def create_app(
             expose_headers=[REPLAYED, "Retry-After"],
         )
     app.add_middleware(Guard, max_body=rota.max_payload + BODY_OVERHEAD)
+    for one in reversed(rota.middleware):
+        app.add_middleware(one.serve)
     return app
 
 
@@ -84,8 +89,9 @@ class Application(FastAPI):
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     known: dict[str, Any] = components.setdefault("schemas", {})
-    known["Problem"] = schemas.ProblemAnswer.model_json_schema(ref_template="#/components/schemas/{model}")
-    known |= known["Problem"].pop("$defs", {})
+    for name, model in (("Problem", schemas.ProblemAnswer), ("NewJob", schemas.NewJob)):
+        known[name] = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        known.update(known[name].pop("$defs", {}))
     for unused in ("HTTPValidationError", "ValidationError"):
         known.pop(unused, None)
     components["securitySchemes"] = {
@@ -126,5 +132,6 @@ def api_routes() -> list[APIRoute]:
 
 def role_of(route: APIRoute) -> str | None:
     """The role that a route asks for; None for one that anybody may use."""
-    roles = (getattr(dependency.call, "role", None) for dependency in route.dependant.dependencies)
+    asked = (route.endpoint, *(dependency.call for dependency in route.dependant.dependencies))
+    roles = (getattr(one, "role", None) for one in asked)
     return next((role.value for role in roles if role is not None), None)

@@ -16,6 +16,7 @@ from rota.core.job import DEFAULT_QUEUE, Options, checked_task_name
 from rota.core.json_schema import mismatch
 from rota.core.values import is_array
 from rota.errors import InvalidArguments
+from rota.signature import Signature
 from rota.tasks import Task
 
 #: What workers announced is looked up again after this.
@@ -139,8 +140,16 @@ def _stand_in_task(
     task: Task[Any, Any, Any] = Task(
         rota, stand_in, name=checked_task_name(name), queue=queue, run_in=None, defaults=defaults or {}
     )
+    task.signature = _Anything(name, stand_in)
     task.index = tuple(index)
     return task
+
+
+class _Anything(Signature):
+    """The parameters of a task of which nothing is known here: whatever is JSON will do."""
+
+    def _check(self, encoded: bytes, *, is_positional: bool) -> None:
+        """The worker has the last word."""
 
 
 def _as_given(options: Options) -> dict[str, Any]:

@@ -63,14 +63,14 @@ def split_data(data: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     return (data, {}) if is_array(data) else ((), data)
 
 
-def read_time(text: str) -> datetime:
+def read_time(text: str, option: str = "run_at") -> datetime:
     """A moment, which has to say of which clock it is."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidOption("run_at", f"{text!r} is no time: write it as 2026-12-24T18:00:00Z") from None
+        raise InvalidOption(option, f"{text!r} is no time: write it as 2026-12-24T18:00:00Z") from None
     if when.utcoffset() is None:
-        raise InvalidOption("run_at", f"{text!r} has no zone: add Z, or +01:00")
+        raise InvalidOption(option, f"{text!r} has no zone: add Z, or +01:00")
     return when
 
 
@@ -96,10 +96,7 @@ async def enqueue(visit: Visit, body: schemas.NewJob, token: str | None) -> tupl
         job = await visit.rota.enqueue(call)
     except JobNotFound as error:
         raise Problem(422, "unknown_dependency", f"dependencies: {error}") from error
-    snapshot = await visit.server.reads.find(job.ref)
-    # One that is not kept may be over and gone by now; then it is shown as it was stored.
-    record = snapshot.record if snapshot is not None else _as_stored(job, call)
-    return job, visit.server.shapes.job(record)
+    return job, visit.server.shapes.job(await _record(visit, job, call))
 
 
 async def _made_before(visit: Visit, call: Call[Any]) -> tuple[Job[Any], dict[str, Any]] | None:
@@ -111,11 +108,25 @@ async def _made_before(visit: Visit, call: Call[Any]) -> tuple[Job[Any], dict[st
     return Job(visit.rota, snapshot.record.ref, is_new=False), visit.server.shapes.job(snapshot.record)
 
 
-def _as_stored(job: Job[Any], call: Call[Any]) -> JobRecord:
+async def _record(visit: Visit, job: Job[Any], call: Call[Any]) -> JobRecord:
+    """The job as it was stored. Where that depends on others, which hold its id, its lock or it up, it is read."""
+    if call.job.id or call.options.lock or call.parents:
+        snapshot = await visit.server.reads.find(job.ref)
+        if snapshot is not None:  # else it is not kept, and over by now
+            return snapshot.record
+    at = job.enqueued_at or 0
+    due = call.job.due
+    due_at = at + int(due) if due.startswith("+") else int(due or at)
     return JobRecord(
-        ref=job.ref, task=call.task.name, state=JobState.PENDING, arguments=call.job.body.split(b"\n", 2)[2],
-        options=call.options, counts=Counts(), enqueued_at=0,
-    )  # fmt: skip
+        ref=job.ref,
+        task=call.task.name,
+        state=JobState.SCHEDULED if due_at > at else JobState.PENDING,
+        arguments=call.job.body.split(b"\n", 2)[2],
+        options=call.options,
+        counts=Counts(),
+        enqueued_at=at,
+        due_at=max(at, due_at),
+    )
 
 
 def _parent(given: str | schemas.Dependency) -> Any:

@@ -25,6 +25,7 @@ class Reads:
 
     async def find(self, ref: JobRef) -> Snapshot | None:
         """A job as it is now; None if there is none."""
+        ref = await (await self._rota.checked_link()).locate(ref)
         loop = asyncio.get_running_loop()
         asked: asyncio.Future[Snapshot | None] = loop.create_future()
         self._waiting.setdefault(ref.queue, []).append((ref, asked))

@@ -21,8 +21,8 @@ Yes = Literal[True]
 
 #: What an id, a queue's name and so on may look like: the library checks it, the document says it.
 ID: Final = r"^[A-Za-z0-9._-]{1,128}$"
-QUEUE: Final = r"^[A-Za-z0-9._-]{1,69}$"
-FULL_ID: Final = r"^([A-Za-z0-9._-]{1,69}:)?[A-Za-z0-9._-]{1,128}(@[0-9a-z]{9})?$"
+QUEUE: Final = r"^[A-Za-z0-9._-]{1,64}(~[0-9]{1,4})?(-fail)?$"
+FULL_ID: Final = r"^([A-Za-z0-9._-]{1,64}(~[0-9]{1,4})?(-fail)?:)?[A-Za-z0-9._-]{1,128}(@[0-9a-z]{9})?$"
 TASK: Final = r"^[^\s\x00-\x1f\x7f]{1,200}$"
 
 
@@ -780,6 +780,10 @@ class QueueScaling(Answer):
     backlog: int
     processing: int
     oldest_wait_ms: int | None
+    #: Over the last five minutes.
+    arrivals_per_second: float
+    services_per_second: float
+    mean_run_ms: float | None
     due_in_1m: int
     due_in_5m: int
     due_in_15m: int
@@ -788,10 +792,20 @@ class QueueScaling(Answer):
     busy: int
 
 
-class Scaling(QueueScaling):
+class Scaling(Answer):
     """The same of all queues together, which share workers."""
 
-    queue: Literal["*"]  # pyright: ignore[reportIncompatibleVariableOverride]
+    backlog: int
+    processing: int
+    oldest_wait_ms: int | None
+    arrivals_per_second: float
+    services_per_second: float
+    due_in_1m: int
+    due_in_5m: int
+    due_in_15m: int
+    workers: int
+    slots: int
+    busy: int
     idle_workers: int
     busy_workers: int
 
@@ -802,3 +816,49 @@ class ScalingAnswer(Answer):
     success: Yes
     total: Scaling
     queues: list[QueueScaling]
+
+
+class Times(Answer):
+    """How long something took, ms; null when nothing was timed. Percentiles are right within a factor of two."""
+
+    mean_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class Counted(Answer):
+    """What happened in some span of time. `failed` counts attempts, `dead` jobs that failed for good."""
+
+    enqueued: int
+    started: int
+    completed: int
+    failed: int
+    retried: int
+    dead: int
+    cancelled: int
+    stalled: int
+    #: The share of attempts that failed, of those that ended; null when none did.
+    failure_rate: float | None
+    wait: Times
+    run: Times
+
+
+class HistoryPoint(Counted):
+    """One step."""
+
+    at: str
+    completed_per_second: float
+
+
+class MetricsAnswer(Answer):
+    """What happened from step to step. The last step may not be over yet."""
+
+    success: Yes
+    queue: str | None
+    type: str | None
+    step_ms: int
+    since: str
+    until: str
+    points: list[HistoryPoint]
+    total: Counted

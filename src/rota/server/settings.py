@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rota.errors import ConfigurationError
@@ -46,6 +47,7 @@ class ServerSettings:
                 raise ConfigurationError(f"an origin is named in full, as https://shop.example, not {origin!r}")
 
 
+@lru_cache(maxsize=1_000)
 def is_loopback(host: str) -> bool:
     """True when nobody but this machine reaches that address."""
     if host.lower().rstrip(".") == "localhost" or host.startswith("/"):

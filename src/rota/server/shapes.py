@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.history import Counted, Times
 from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, Progress
 from rota.core.picture import explain_flow
 from rota.core.states import JobState
@@ -318,6 +319,32 @@ def _step(flow: Flow, place: int, records: Mapping[str, JobRecord]) -> dict[str,
         "started_at": moment(record.claimed_at) if record else None,
         "ended_at": moment(record.ended_at) if record else None,
         "undo": undo,
+    }
+
+
+def counted(part: Counted) -> dict[str, Any]:
+    """What happened in some span of time."""
+    return {
+        "enqueued": part.enqueued,
+        "started": part.started,
+        "completed": part.completed,
+        "failed": part.failed,
+        "retried": part.retried,
+        "dead": part.dead,
+        "cancelled": part.cancelled,
+        "stalled": part.stalled,
+        "failure_rate": part.failure_rate,
+        "wait": _times(part.wait),
+        "run": _times(part.run),
+    }
+
+
+def _times(times: Times) -> dict[str, Any]:
+    return {
+        "mean_ms": times.mean_ms,
+        "p50_ms": times.p50_ms,
+        "p95_ms": times.p95_ms,
+        "p99_ms": times.p99_ms,
     }
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import Depends, Request, Response
 
 from rota.client import Rota
-from rota.core.job import checked_queue
+from rota.core.job import base_of, checked_queue
 from rota.server.access import Gate, Identity
 from rota.server.audit import note_change
 from rota.server.catalog import Catalog
@@ -20,6 +20,8 @@ from rota.server.reads import Reads
 from rota.server.settings import ServerSettings
 from rota.server.shapes import JobShapes
 from rota.server.tokens import Role
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Server:
@@ -69,7 +71,8 @@ class Visit:
     async def known_queue(self, queue: str) -> str:
         """The queue, if the caller may see it and anybody ever used it."""
         self.check_queue(queue)
-        if queue.removesuffix("-fail") not in await (await self.rota.checked_views()).queues():
+        names = await (await self.rota.checked_views()).queues()
+        if queue.removesuffix("-fail") not in {*names, *map(base_of, names)}:
             raise QueueNotFound(queue)
         return queue
 
@@ -103,6 +106,17 @@ def visitor(role: Role) -> Callable[[Request], Awaitable[Visit]]:
     return visit
 
 
+def asks_for(role: Role) -> Callable[[F], F]:
+    """Says of an endpoint that lets callers in by itself which role it asks for."""
+
+    def mark(endpoint: F) -> F:
+        endpoint.role = role  # type: ignore[attr-defined]
+        return endpoint
+
+    return mark
+
+
+operator = visitor(Role.OPERATOR)
 Viewer = Annotated[Visit, Depends(visitor(Role.VIEWER))]
-Operator = Annotated[Visit, Depends(visitor(Role.OPERATOR))]
+Operator = Annotated[Visit, Depends(operator)]
 Admin = Annotated[Visit, Depends(visitor(Role.ADMIN))]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import binascii
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, Final
 
 from rota.store.connection import Connection, Disconnected, ServerError, pack
 from rota.store.connections import Node
+from rota.store.keys import SLOTS, slot_of
 
-SLOTS: Final = 16_384
 #: Where commands without a key go: to the node of the keys that belong to no queue, whose clock the registry goes by.
 HOME: Final = "{~}"
 ASKING: Final = pack(("ASKING",))
@@ -22,15 +20,6 @@ REDIRECTIONS: Final = 5
 NO_CLUSTER: Final = "cluster support disabled"
 
 NodeOpener = Callable[[str, int, type[Connection]], Awaitable[Connection]]
-
-
-@lru_cache(maxsize=10_000)
-def slot_of(key: str) -> int:
-    """The slot of a key: a digest of what stands between its first braces."""
-    start = key.find("{")
-    end = key.find("}", start + 1)
-    tag = key[start + 1 : end] if start >= 0 and end > start + 1 else key
-    return binascii.crc_hqx(tag.encode(), 0) % SLOTS
 
 
 class Cluster:

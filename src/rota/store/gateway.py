@@ -76,14 +76,13 @@ class Gateway:
 
     # --- calls -------------------------------------------------------------------------------------------------
 
-    async def run(
-        self, name: str, keys: Sequence[str], arguments: Sequence[Argument], *, is_aside: bool = False
-    ) -> Any:
-        """Runs one script; sends it again if the answer did not come.
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """Runs one script; sends it again if the answer did not come."""
+        return await self._persist(self._evaluate, Call(name, keys, arguments), self._servers.ask)
 
-        With `is_aside` on a connection of its own, for when the one that all share may be broken and not know it yet.
-        """
-        return await self._persist(self._evaluate, Call(name, keys, arguments), self._ask_aside if is_aside else None)
+    async def run_aside(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """The same on another connection, for when the one that all share may be broken and not know it yet."""
+        return await self._persist(self._evaluate, Call(name, keys, arguments), self._ask_aside)
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran.
@@ -218,9 +217,8 @@ class Gateway:
             for words, reply in zip(commands, replies, strict=True)
         ]
 
-    async def _evaluate(self, call: Call, ask: Callable[[str, bytes], Awaitable[Any]] | None = None) -> Any:
+    async def _evaluate(self, call: Call, ask: Callable[[str, bytes], Awaitable[Any]]) -> Any:
         name, keys, arguments = call
-        ask = ask or self._servers.ask
         loaded = script(name, self._clock, is_cluster=self._is_cluster)
         command = pack(("EVALSHA", loaded.digest, len(keys), *keys, *arguments))
         reply = await ask(keys[0], command)
@@ -242,7 +240,7 @@ class Gateway:
         replies = await self._ask_all(commands, {call.script for call in calls})
         # Alone it finds its way: to a server that has yet to load it, or to the node where its slot is now.
         return [
-            _checked(reply) if _code(reply) not in _ALONE else await self._evaluate(call)
+            _checked(reply) if _code(reply) not in _ALONE else await self._evaluate(call, self._servers.ask)
             for call, reply in zip(calls, replies, strict=True)
         ]
 

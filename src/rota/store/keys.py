@@ -1,14 +1,19 @@
 """Every key Rota keeps in the server: its name, type, owner and expiry.
 
-All keys of a queue share one hash slot: `rota:{mail}:pending`. The queue of a queue's failure handlers,
+All keys of a queue share one hash slot: `rota:{mail}:pending`. Those of a shard have a slot at equal distances from the
+others of its queue (`tag_of`), so that nodes get equal shares. The queue of a queue's failure handlers,
 `mail-fail`, lives in the same slot, so that failing a job and enqueueing its handler is one step. Keys that
 belong to no queue share the slot of `~`, which no queue can be called. Nothing else in Rota builds a key name.
 """
 
 from __future__ import annotations
 
+import binascii
+import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 
@@ -137,7 +142,10 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
 EVENTS_KEPT: Final = 10_000
 #: Entries the audit log keeps, about.
 AUDIT_KEPT: Final = 10_000
+#: Of a cluster.
+SLOTS: Final = 16_384
 _FAIL: Final = "-fail"
+_SHARD: Final = re.compile(r".+~([0-9]{1,3})of([1-9][0-9]{0,2})")
 #: What a script calls the keys of the queue's failures: `fail_pending` is `pending` of `mail-fail`.
 _OF_FAILURES: Final = "fail_"
 
@@ -174,9 +182,33 @@ class Keys:
         prefix = self._queues.get(queue)
         if prefix is None:
             base = queue.removesuffix(_FAIL)
-            prefix = f"{self.namespace}:{{{base}}}:" + ("fail:" if base != queue else "")
+            prefix = f"{self.namespace}:{{{tag_of(base)}}}:" + ("fail:" if base != queue else "")
             self._queues[queue] = prefix
         return prefix
+
+
+@lru_cache(maxsize=10_000)
+def slot_of(key: str) -> int:
+    """The slot of a key in a cluster: a digest of what stands between its first braces."""
+    start = key.find("{")
+    end = key.find("}", start + 1)
+    tag = key[start + 1 : end] if start >= 0 and end > start + 1 else key
+    return binascii.crc_hqx(tag.encode(), 0) % SLOTS
+
+
+def tag_of(queue: str) -> str:
+    """What gives the keys of a queue their slot: its name. For a shard, a slot in the middle of its share of them all.
+
+    Nodes serve ranges of slots, so `mail~3of8.21` is in the third eighth, wherever that is served. Names as they are
+    would fall on nodes as dice do: of six shards four on one of three.
+    """
+    shard = _SHARD.fullmatch(queue)
+    if shard is None:
+        return queue
+    width = SLOTS / int(shard[2])
+    middle = (int(shard[1]) - 0.5) * width % SLOTS
+    tags = (f"{queue}.{number}" for number in itertools.count())
+    return next(tag for tag in tags if abs(slot_of(tag) - middle) <= width / 4)
 
 
 def failures_of(queue: str) -> str:

@@ -66,6 +66,8 @@ class Made(NamedTuple):
     id: str
     run: str
     outcome: str = "made"
+    #: When it was made, ms; 0 where that is not known.
+    at: int = 0
 
     @property
     def is_new(self) -> bool:
@@ -281,8 +283,8 @@ class Store:
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            keys = self.script_keys("heartbeat", queue)
-            answer = await self.gateway.run("heartbeat", keys, words, is_aside=is_aside)
+            run = self.gateway.run_aside if is_aside else self.gateway.run
+            answer = await run("heartbeat", self.script_keys("heartbeat", queue), words)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 
@@ -510,7 +512,8 @@ class _Door:
 
 
 def _answer(load: _Load, answer: list[bytes]) -> None:
-    number = int(answer[0])
+    before, _, now = answer[0].partition(b" ")
+    number, at = int(before), int(now or 0)
     others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
     place = 0
     for asked, jobs in load.parts:
@@ -521,5 +524,5 @@ def _answer(load: _Load, answer: list[bytes]) -> None:
             else:
                 number += 1
                 run = encode_run(number)
-                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run))
+                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run, "made", at))
             place += 1

@@ -21,8 +21,8 @@ from rota.store.scripts import script
 #: A worker that has been silent for longer is shown as DEAD (S2-23).
 ALIVE_MS: Final = 10_000
 PAGE: Final = 200
-#: What is counted of a queue from its first job on: runs made, how they ended, what became of their attempts.
-TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted", "retried", "stalled")
+#: What is counted of a queue from its first job on. Its tally says more, by task.
+TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted")
 #: Of those who wait for one lock, so many are named.
 WAITERS_SHOWN: Final = 10
 
@@ -290,21 +290,6 @@ class Views:
                 if place == "0":
                     break
         return LockPage(found, None)
-
-    async def falling_due(self, queues: Sequence[str], horizons_ms: Sequence[int]) -> dict[str, list[int]]:
-        """For each queue how many scheduled jobs fall due within each of these times."""
-        now = await self.now()
-        commands = [
-            ["ZCOUNT", self._keys.queue(queue, "scheduled"), "-inf", f"({(now + horizon + 1) * 256}"]
-            for queue in queues
-            for horizon in horizons_ms
-        ]
-        answers = await self._gateway.commands(commands)
-        width = len(horizons_ms)
-        return {
-            queue: [int(count) for count in answers[place * width : (place + 1) * width]]
-            for place, queue in enumerate(queues)
-        }
 
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""

@@ -17,7 +17,7 @@ from rota.store.ties import Ties
 logger = logging.getLogger("rota.worker")
 
 #: News of a step brings a decision at once; this is for workflows whose last conductor died.
-LOOK_AGAIN_S: Final = 5.0
+LOOK_AGAIN_S: Final = 10.0
 
 
 class Conductor:

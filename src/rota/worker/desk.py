@@ -14,7 +14,7 @@ import math
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -106,6 +106,8 @@ class Desk:
         self._trip_s = 0.0
         #: Claimed beyond the free slots, at most.
         self._ahead = 0
+        #: Claimed, and not yet handed out.
+        self._arriving = 0
         self.is_idle = asyncio.Event()
         self.is_connected = True
         #: When the server last answered; by the loop's clock.
@@ -141,7 +143,7 @@ class Desk:
 
     async def until_settled(self) -> None:
         """Until every report has been stored, and no claim is unanswered."""
-        while self._reports or any(line.is_unanswered for line in self.lines):
+        while self._reports or self._arriving or any(line.is_unanswered for line in self.lines):
             self._stored.clear()
             await self._stored.wait()
 
@@ -241,12 +243,6 @@ class Desk:
         answers = await self._store.gateway.run_many(requests)
         self.answered_at = asyncio.get_running_loop().time()
         self._trip_s = time.perf_counter() - sent_at
-        for (queue, _, part), answer in zip(calls, answers, strict=False):
-            for run, why in read_refusals(answer, part).items():
-                if why == "lease_lost":
-                    logger.warning("the report of run %s in queue %s came too late: its lease was lost", run, queue)
-            for report in part:
-                self._flights.settle(queue, report.run, report.claim)
         for queue, of_queue in reports.items():
             kept = self._reports[queue][len(of_queue) :]
             if kept:
@@ -259,11 +255,31 @@ class Desk:
             for other in self.lines:
                 other.is_hopeful = other.is_hopeful or other is not line
             self._something.set()
-        if line is not None:
-            line.is_unanswered = False
-            self._receive(line, answers[-1])
+        jobs = self._receive(line, answers[-1]) if line is not None else []
         if self._is_burst:
             self._look_for_failures({queue for queue, _, part in calls if any(map(_may_be_final, part))})
+        parts = [(queue, part, answer) for (queue, _, part), answer in zip(calls, answers, strict=False)]
+        self._arriving += len(jobs)
+        if self._reports and not self._is_burst:
+            # More has ended: that leaves first, so that the server has something to do meanwhile.
+            asyncio.get_running_loop().call_soon(self._hand_out, parts, jobs)
+        else:
+            self._hand_out(parts, jobs)
+
+    def _hand_out(self, parts: list[tuple[str, Sequence[Report], list[bytes]]], jobs: list[Claimed]) -> None:
+        """Settles what has been stored, and takes what has been claimed."""
+        for queue, part, answer in parts:
+            for run, why in read_refusals(answer, part).items():
+                if why == "lease_lost":
+                    logger.warning("the report of run %s in queue %s came too late: its lease was lost", run, queue)
+            for report in part:
+                self._flights.settle(queue, report.run, report.claim)
+        self._arriving -= len(jobs)
+        for job in jobs:
+            if self._is_claiming:
+                self._take(job)
+            else:  # the worker was told to stop while the answer was on its way
+                self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
         self._stored.set()
 
     async def _report_one_by_one(self) -> None:
@@ -285,29 +301,27 @@ class Desk:
                 del self._reports[queue]
         self._stored.set()
 
-    def _receive(self, line: Line, answer: list[bytes]) -> None:
+    def _receive(self, line: Line, answer: list[bytes]) -> list[Claimed]:
+        """Learns from the answer when to ask that line again; the jobs that it brought."""
+        line.is_unanswered = False
         claims = read_claims(line.queue, line.token, answer)
-        for job in claims.jobs:
-            if self._is_claiming:
-                self._take(job)
-            else:  # the worker was told to stop while the answer was on its way
-                self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
         if claims.has_news:
             self._hear_news(line.queue)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful = True
-            if self._room() > 0:
+            if self._room() > len(claims.jobs):
                 self._something.set()
         if line.failures is not None and claims.failures_ms is not None:
             self._expect(line.failures, claims.failures_ms)
         is_near = claims.wait_ms is not None and claims.wait_ms <= LEASE_MS
-        longest = LOOK_AGAIN_BUSY_S if self._flights.busy or is_near else LOOK_AGAIN_S
+        longest = LOOK_AGAIN_BUSY_S if self._flights.busy or claims.jobs or is_near else LOOK_AGAIN_S
         if line.is_quiet and not is_near:
             # Whatever comes meanwhile, the claims of its queue will tell.
             longest = math.inf
         wait = longest if claims.wait_ms is None else min(longest, claims.wait_ms / 1000)
         # What falls due must not be asked for before it is due by the server's clock: a moment is added.
         line.look_at = asyncio.get_running_loop().time() + wait + (0.001 if claims.wait_ms is not None else 0)
+        return claims.jobs
 
     def _look_for_failures(self, queues: set[str]) -> None:
         """What has just been reported there may have made failure jobs. Others are woken for them; this worker, which
@@ -336,7 +350,7 @@ class Desk:
     def _room(self) -> int:
         """How many jobs can be taken: there are slots for them, or will be when the answer comes."""
         flights = self._flights
-        return max(0, self._slots() + self._ahead - flights.busy - len(flights.waiting))
+        return max(0, self._slots() + self._ahead - flights.busy - len(flights.waiting) - self._arriving)
 
     def _share(self, line: Line) -> int:
         """How many jobs a line may be asked for."""
@@ -361,6 +375,7 @@ class Desk:
         is_idle = (
             not self._flights.by_run
             and not self._flights.busy
+            and not self._arriving
             and not self._reports
             and not any(line.is_hopeful or line.is_unanswered for line in self.lines)
         )

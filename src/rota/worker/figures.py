@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -52,9 +53,8 @@ class Figures:
 
     def landed(self, flight: Flight, report: Report) -> None:
         """An attempt has ended."""
-        now = asyncio.get_running_loop().time()
         self._attempts.observe(
-            now - flight.started_at if flight.started_at else 0.0,
+            time.monotonic() - flight.started_at if flight.started_at else 0.0,
             queue=flight.job.queue,
             task=flight.task,
             outcome=_outcome(report),

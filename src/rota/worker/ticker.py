@@ -20,8 +20,8 @@ from rota.store.store import Store
 
 logger = logging.getLogger("rota.worker")
 
-#: Pushes are hints: it looks for itself this often. Idle, that is a fifth of a command per second.
-LOOK_AGAIN_S: Final = 5.0
+#: Pushes are hints: it looks for itself this often. Idle, that is a tenth of a command per second.
+LOOK_AGAIN_S: Final = 10.0
 #: Workers that wait for the same tick do not all ask in the same instant.
 SPREAD_S: Final = 0.02
 #: Rounds in which it looks and fires before it lets others have their turn.

@@ -8,9 +8,9 @@ import msgspec
 from fastapi import APIRouter, Query, Response
 
 from rota.core.job import JobRecord
-from rota.errors import InvalidOption
 from rota.server import schemas, shapes
 from rota.server.answers import KeyedRoute
+from rota.server.filters import Found, check_scope
 from rota.server.visits import Operator, Viewer, Visit, reply
 
 router = APIRouter(route_class=KeyedRoute, tags=["dead letters"])
@@ -74,11 +74,8 @@ async def redrive_dead(visit: Operator, body: schemas.RedriveDead) -> Response:
 
 
 def _scope(visit: Visit, queue: str | None) -> str | None:
-    """The queue asked for. A caller that is limited to some queues has to name one."""
-    if queue is not None:
-        visit.check_queue(queue)
-    elif visit.identity.queues:
-        raise InvalidOption("queue", f"this token is limited to {', '.join(visit.identity.queues)}: say which")
+    """The queue asked for, if the caller may."""
+    check_scope(visit, Found(queue=queue))
     return queue
 
 

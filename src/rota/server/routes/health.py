@@ -7,10 +7,12 @@ from importlib.metadata import version
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 
 from rota.errors import StoreUnavailable
+from rota.prometheus import CONTENT_TYPE, exposition
 from rota.server import schemas
-from rota.server.visits import Server, reply
+from rota.server.visits import Server, Viewer, reply
 
 router = APIRouter(tags=["health"])
 
@@ -34,6 +36,17 @@ async def readyz(request: Request) -> Response:
     await _in_time(server.rota.check())
     await _in_time(server.rota.views.now())
     return reply({"success": True, "status": "ok", "version": VERSION})
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text."}},
+)
+async def metrics(visit: Viewer) -> Response:
+    """What Prometheus scrapes: the store's own figures, the same from every server."""
+    visit.check_unlimited("a scrape")
+    return Response(await exposition(visit.rota), media_type=CONTENT_TYPE)
 
 
 async def _in_time(asked: object) -> None:

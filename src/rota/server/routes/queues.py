@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Response
 
 from rota.errors import InvalidOption
+from rota.history import Load
 from rota.server import schemas, shapes
 from rota.server.answers import KeyedRoute
 from rota.server.visits import Admin, Operator, Viewer, Visit, reply
@@ -15,8 +16,10 @@ from rota.store.views import LockInfo, WorkerInfo
 router = APIRouter(route_class=KeyedRoute, tags=["queues"])
 
 QueuePath = Annotated[schemas.QueueName, Path(description="The queue's name.")]
-#: Scheduled work that falls due within these times, ms.
-HORIZONS_MS: Final = (60_000, 300_000, 900_000)
+#: What adds up over queues.
+_SUMS: Final = (
+    "backlog", "processing", "arrivals_per_second", "services_per_second", "due_in_1m", "due_in_5m", "due_in_15m",
+)  # fmt: skip
 
 
 @router.get("/api/queues", response_model=schemas.QueuesAnswer)
@@ -93,45 +96,78 @@ async def list_tasks(visit: Viewer) -> Response:
 
 @router.get("/api/scaling", response_model=schemas.ScalingAnswer)
 async def scaling(visit: Viewer) -> Response:
-    """What an autoscaler needs to know: backlog, waits, work falling due, workers and what they do."""
+    """What an autoscaler needs to know: backlog, waits, rates, work falling due, workers and what they do."""
     views = await visit.rota.checked_views()
-    infos = await views.queue_infos(visit.visible(await views.queues()))
-    due = await views.falling_due([info.name for info in infos], HORIZONS_MS)
+    names = visit.visible(await views.queues())
+    loads = await visit.rota.loads(names) if names else []
     alive = [w for w in await views.workers() if w.status == "ALIVE" and _concerns(visit, w)]
-    queues: list[dict[str, Any]] = []
-    for info in infos:
-        serving = [w for w in alive if w.serves(info.name)]
-        queues.append(
-            {
-                "queue": info.name,
-                "is_paused": info.is_paused,
-                "backlog": info.counts["pending"],
-                "processing": info.counts["processing"],
-                "oldest_wait_ms": info.oldest_pending_ms,
-                **dict(zip(("due_in_1m", "due_in_5m", "due_in_15m"), due[info.name], strict=True)),
-                **_crew(serving),
-            }
-        )
-    waits = [one["oldest_wait_ms"] for one in queues if one["oldest_wait_ms"] is not None]
-    sums = ("backlog", "processing", "due_in_1m", "due_in_5m", "due_in_15m")
+    queues = [_load(load) for load in loads]
+    waits = [load.oldest_wait_ms for load in loads if load.oldest_wait_ms is not None]
     total = {
-        "queue": "*",
-        "is_paused": bool(queues) and all(one["is_paused"] for one in queues),
-        **{name: sum(one[name] for one in queues) for name in sums},
+        **{name: sum(one[name] for one in queues) for name in _SUMS},
         "oldest_wait_ms": max(waits, default=None),
-        **_crew(alive),
+        # A worker that serves several queues is one worker.
+        "workers": len(alive),
+        "slots": sum(w.info.get("slots", 0) for w in alive),
+        "busy": sum(w.info.get("busy", 0) for w in alive),
         "idle_workers": sum(not w.info.get("busy") for w in alive),
         "busy_workers": sum(bool(w.info.get("busy")) for w in alive),
     }
     return reply({"success": True, "total": total, "queues": queues})
 
 
-def _crew(workers: list[WorkerInfo]) -> dict[str, int]:
+def _load(load: Load) -> dict[str, Any]:
     return {
-        "workers": len(workers),
-        "slots": sum(w.info.get("slots", 0) for w in workers),
-        "busy": sum(w.info.get("busy", 0) for w in workers),
+        "queue": load.queue,
+        "is_paused": load.is_paused,
+        "backlog": load.counts["pending"],
+        "processing": load.counts["processing"],
+        "oldest_wait_ms": load.oldest_wait_ms,
+        "arrivals_per_second": load.arrivals_per_second,
+        "services_per_second": load.services_per_second,
+        "mean_run_ms": load.mean_run_ms,
+        "due_in_1m": load.due[60],
+        "due_in_5m": load.due[300],
+        "due_in_15m": load.due[900],
+        "workers": load.workers,
+        "slots": load.slots,
+        "busy": load.busy,
     }
+
+
+@router.get("/api/metrics/history", response_model=schemas.MetricsAnswer)
+async def metrics_history(
+    visit: Viewer,
+    queue: schemas.QueueName | None = None,
+    type: Annotated[str | None, Query(max_length=200, description="Only of this task.")] = None,
+    since: Annotated[float, Query(ge=60, le=30 * 86400, description="So many seconds back.")] = 3600,
+    step: Annotated[int | None, Query(ge=60, le=30 * 86400, description="Seconds; whole minutes, or hours.")] = None,
+) -> Response:
+    """Throughput, failures, wait and run times from step to step. Minutes are kept for a day, hours for 30 days."""
+    if queue is not None:
+        visit.check_queue(queue)
+    elif visit.identity.queues:
+        visit.check_unlimited("the history of all queues")
+    series = await visit.rota.history(queue=queue, task=type, since=since, step=step)
+    points = [
+        {
+            "at": shapes.exact_moment(point.at),
+            "completed_per_second": series.per_second(point),
+            **shapes.counted(point.counted),
+        }
+        for point in series.points
+    ]
+    answer = {
+        "success": True,
+        "queue": queue,
+        "type": type,
+        "step_ms": series.step_ms,
+        "since": shapes.exact_moment(series.since),
+        "until": shapes.exact_moment(series.until),
+        "points": points,
+        "total": shapes.counted(series.total),
+    }
+    return reply(answer)
 
 
 def _concerns(visit: Visit, worker: WorkerInfo) -> bool:

@@ -17,8 +17,8 @@ for at = 1, #ARGV, 2 do
     redis.call("HSET", shards, queue, wanted)
     count = wanted
   end
-  for shard = 0, (count or 0) - 1 do
-    redis.call("SADD", queues, queue .. "~" .. shard)
+  for shard = 1, count or 0 do
+    redis.call("SADD", queues, queue .. "~" .. shard .. "of" .. count)
   end
   if not count then redis.call("SADD", queues, queue) end
   reply[#reply + 1] = count or "0"

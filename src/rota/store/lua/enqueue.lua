@@ -23,8 +23,9 @@
 --          of the record (options, task, arguments). Flags: "-" leaves a run of that id alone,
 --          else see `update`; a token stands behind them with a ! between
 --
--- Returns the number before the first run made, then for each job that made none its index and "in_use run",
--- "updated run", "again run" where its token was known, or why it cannot be: "task run", "after run", "untied -"
+-- Returns the number before the first run made and the time, ms, with a blank between; then for each job that made none
+-- its index and "in_use run", "updated run", "again run" where its token was known, or why it cannot be: "task run",
+-- "after run", "untied -"
 
 -- @include emit
 -- @include followers
@@ -48,7 +49,7 @@ if before then return before == "" and { "0" } or cmsgpack.unpack(before) end
 local now = now_ms()
 local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
-local made, changed, outcome = {}, {}, { text_of(first) }
+local made, changed, outcome = {}, {}, { text_of(first) .. " " .. text_of(now) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
 local wanted_locks, entering, is_new, tasks_made, termed, words_of = {}, {}, {}, {}, {}, {}
 local DAY_MS = 86400000

@@ -71,7 +71,6 @@ for at = 3, #ARGV, 5 do
   end
 end
 
-if #again > 0 then redis.call("HINCRBY", meta, "retried", #again) end
 emit("fail", again)
 local alerted = alert(dead, now)
 local freed = depart(dead, "failed", now)

@@ -41,9 +41,9 @@ local function carry_out()
 
   local now = now_ms()
   if state == "failed" then
-    local changed = overlay(record, rest, "d")
-    redis.call("HSET", jobs, found, changed)
-    reindex(found, record, changed)
+    local new = overlay(record, rest, "d")
+    redis.call("HSET", jobs, found, new)
+    reindex(found, record, new)
     note(found, { at = now, verb = "update" })
   else
     -- One worker at least looks again: the next to fall due may be another one now.

@@ -2,7 +2,7 @@
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
--- keys: meta, runs, pending, processing, failed, locked, followers, errors, progress
+-- keys: runs, pending, processing, failed, locked, followers, errors, progress
 -- @include alert
 -- @include count_run
 -- @include depart
@@ -18,7 +18,7 @@
 
 local function stall(lost, now, owner, charge_of)
   if #lost == 0 then return 0 end
-  local failed_by_rule, back, released, lines, dead, stalled = {}, {}, {}, {}, {}, 0
+  local failed_by_rule, back, released, lines, dead = {}, {}, {}, {}, {}
   local is_tied = redis.call("EXISTS", locked, followers) > 0
   for _, run in ipairs(lost) do
     local line = redis.call("HGET", runs, run)
@@ -32,7 +32,7 @@ local function stall(lost, now, owner, charge_of)
         since = tonumber(r.claimed_at),
       }
       if charged then
-        r.stalls, stalled = r.stalls + 1, stalled + 1
+        r.stalls = r.stalls + 1
         task = count_run(run, "stalled")
       else
         r.handbacks = r.handbacks + 1
@@ -70,7 +70,6 @@ local function stall(lost, now, owner, charge_of)
   if #lines == 0 then return 0 end
   redis.call("HSET", runs, unpack(lines))
   if #back > 0 then redis.call("ZADD", pending, unpack(back)) end
-  if stalled > 0 then redis.call("HINCRBY", meta, "stalled", stalled) end
   emit("reap", released)
   local alerted = alert(dead, now)
   local freed = depart(dead, "failed", now)

@@ -30,8 +30,8 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "doctor loading",
         "otel",
         "rota",
-        "client link listing history tasks failures jobs events middleware schedules drafts workflows signature "
-        "context portal",
+        "client link listing history operations tasks failures jobs events middleware schedules drafts workflows "
+        "signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -47,7 +47,7 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("drafts", "workflows", "signature", "context", "portal"),
+            *("drafts", "operations", "workflows", "signature", "context", "portal"),
         ),
         2,
     ),

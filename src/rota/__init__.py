@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         JobFailed,
         JobNotFound,
         LeaseLost,
+        OperationNotFound,
         PayloadTooLarge,
         PermanentError,
         ResultTimeout,
@@ -53,7 +54,10 @@ if TYPE_CHECKING:
     from rota.history import Load
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
+    from rota.operations import Operations
     from rota.schedules import ScheduleInfo, Schedules
+    from rota.store.operations import OperationInfo
+    from rota.store.search import Group
     from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
     from rota.workflows import Workflow
@@ -76,6 +80,7 @@ __all__ = [
     "Exponential",
     "Fixed",
     "Flow",
+    "Group",
     "HistoryEntry",
     "IdInUse",
     "Ignore",
@@ -97,6 +102,9 @@ __all__ = [
     "LogLine",
     "Middleware",
     "Obstacle",
+    "OperationInfo",
+    "OperationNotFound",
+    "Operations",
     "Page",
     "PayloadTooLarge",
     "PermanentError",
@@ -154,15 +162,19 @@ _HOMES: Final = {
     "rota.drafts": "Draft Step",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
-        "JobCancelled JobFailed JobNotFound LeaseLost PayloadTooLarge PermanentError ResultTimeout RetryLater "
-        "RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull StoreUnavailable "
-        "StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound WrongState"
+        "JobCancelled JobFailed JobNotFound LeaseLost OperationNotFound PayloadTooLarge PermanentError ResultTimeout "
+        "RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
+        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound "
+        "WrongState"
     ),
     "rota.events": "Event",
     "rota.history": "Load",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
+    "rota.operations": "Operations",
     "rota.schedules": "ScheduleInfo Schedules",
+    "rota.store.operations": "OperationInfo",
+    "rota.store.search": "Group",
     "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
     "rota.workflows": "Workflow",

@@ -24,7 +24,6 @@ from rota.core.job import (
     JobRef,
     checked_new_queue,
     checked_queue,
-    checked_time_ms,
 )
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
@@ -40,6 +39,7 @@ from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
+from rota.operations import Operations
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -103,6 +103,7 @@ class Rota:
         self.max_payload = max_payload
         self.tasks = Registry()
         self.dead = DeadLetters(self)
+        self.operations = Operations(self)
         self.workflows = Workflows(self)
         self.schedules = Schedules(self)
         self._patience = patience
@@ -325,10 +326,9 @@ class Rota:
         else is asked for, jobs come as they were enqueued, and the finished ones latest first. `order` may say "oldest"
         or "newest". However jobs come and go between two pages, one that matches all along is on exactly one of them.
         """
-        filters = Filters(
-            task=task, tag=tag, fields=fields or {}, worker=worker, error=error, group=group, text=text,
-            since=None if since is None else checked_time_ms(since, "since"),
-            until=None if until is None else checked_time_ms(until, "until"),
+        filters = Filters.of(
+            task=task, tag=tag, fields=fields, worker=worker, error=error, group=group, text=text, since=since,
+            until=until,
         )  # fmt: skip
         return await list_jobs(
             self.checked_link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
@@ -363,18 +363,15 @@ class Rota:
         minute where that goes, else an hour, unless given. Of tasks beyond the first hundred of a queue only the sum
         is known, as task "__other__".
         """
-        link = await self._link()
-        return await read_history(link.views, link.tallies, queue=queue, task=task, since=since, step=step)
+        return await read_history(await self._link(), queue=queue, task=task, since=since, step=step)
 
     async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
         """Queue -> task -> all that was ever counted, whoever has been restarted since."""
-        link = await self._link()
-        return await read_totals(link.views, link.tallies, queue)
+        return await read_totals(await self._link(), queue)
 
     async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
         """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
-        link = await self._link()
-        return await read_loads(link.views, link.tallies, queues)
+        return await read_loads(await self._link(), queues)
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -413,9 +410,9 @@ class Rota:
         """
         if record.task in self.tasks:
             task = self.tasks.get(record.task)
-            names, named = task.index, task.signature.named(args, kwargs)
+            names, named = tuple(task.index), task.signature.named(args, kwargs)
         else:
-            names, named = indexed_fields(record.options.terms), kwargs
+            names, named = tuple(indexed_fields(record.options.terms)), kwargs
         return terms_of(record.options.tags, {name: named[name] for name in names if name in named})
 
     async def tell_dependents(self, queue: str) -> None:

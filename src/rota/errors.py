@@ -16,6 +16,7 @@ RotaError
 ├── WrongState                the state of the job or workflow does not allow it; `.state` says which it is in
 ├── WorkflowNotFound          no such workflow, or no longer kept
 ├── WorkflowFailed            raised by a workflow's `result()`: `.state` says how it stands, `.cause` why
+├── OperationNotFound         no such operation, or no longer kept
 ├── LeaseLost                 another worker owns the job now; this attempt's result was not stored
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
 ├── JobCancelled              raised by `result()`: the job was cancelled; `.reason` says why
@@ -53,6 +54,7 @@ __all__ = [
     "JobFailed",
     "JobNotFound",
     "LeaseLost",
+    "OperationNotFound",
     "PayloadTooLarge",
     "PermanentError",
     "ResultTimeout",
@@ -137,6 +139,14 @@ class WorkflowNotFound(RotaError, LookupError):
     def __init__(self, workflow_id: str) -> None:
         super().__init__(f"there is no workflow {workflow_id}: it never was, or it ended more than a day ago")
         self.workflow_id = workflow_id
+
+
+class OperationNotFound(RotaError, LookupError):
+    """There is no such operation: it never was, or ended longer ago than it is kept."""
+
+    def __init__(self, operation_id: str) -> None:
+        super().__init__(f"there is no operation {operation_id}: it never was, or it ended more than a week ago")
+        self.operation_id = operation_id
 
 
 class WorkflowFailed(RotaError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,14 +15,15 @@ from rota.core.history import (
     MINUTES_KEPT,
     Counted,
     Series,
+    add,
     merged,
     series,
 )
-from rota.core.job import checked_queue, checked_time_ms
+from rota.core.job import base_of, checked_queue, checked_time_ms
 from rota.core.retry import Seconds, to_ms
 from rota.errors import InvalidOption
-from rota.store.tallies import Tallies
-from rota.store.views import QueueInfo, Views, WorkerInfo
+from rota.link import Link
+from rota.store.views import QueueInfo, WorkerInfo, merge_shards
 
 #: Rates are those of the last minutes.
 WINDOW: Final = 5
@@ -54,11 +55,10 @@ class Load(msgspec.Struct, frozen=True):
 
 
 async def read_history(
-    views: Views, tallies: Tallies, *, queue: str | None, task: str | None, since: Seconds | datetime,
-    step: Seconds | None,
-) -> Series:  # fmt: skip
+    link: Link, *, queue: str | None, task: str | None, since: Seconds | datetime, step: Seconds | None
+) -> Series:
     """See `Rota.history`."""
-    now = await views.now()
+    now = await link.views.now()
     start = checked_time_ms(since, "since") if isinstance(since, datetime) else now - to_ms(since, "since")
     if start >= now:
         raise InvalidOption("since", f"{since!r} is not in the past")
@@ -71,10 +71,9 @@ async def read_history(
     start = max(start, now - HOURS_KEPT * HOUR_MS) // step_ms * step_ms
     if (now - start) / step_ms > MOST_POINTS:
         raise InvalidOption("step", f"{step!r} makes more than {MOST_POINTS:,} points")
-    queues = [checked_queue(queue)] if queue else await views.queues()
     # A step that is longer than what is kept begins before all that is known.
     first = max(start, now - (MINUTES_KEPT if is_fine else HOURS_KEPT) * unit_ms)
-    found = await tallies.read(queues, unit, first // unit_ms, now // unit_ms)
+    found = await link.tallies.read(await _names(link, queue), unit, first // unit_ms, now // unit_ms)
     parts = [
         series(
             tally.pages, tally.slots_of(task), since=start, until=now, step_ms=step_ms, unit_ms=unit_ms, queue=queue,
@@ -84,36 +83,51 @@ async def read_history(
     ]  # fmt: skip
     if not parts:
         return series({}, None, since=start, until=now, step_ms=step_ms, unit_ms=unit_ms, task=task)
-    return parts[0] if len(parts) == 1 else merged(parts)
+    return msgspec.structs.replace(merged(parts), queue=queue)
 
 
-async def read_totals(views: Views, tallies: Tallies, queue: str | None) -> dict[str, dict[str, Counted]]:
+async def read_totals(link: Link, queue: str | None) -> dict[str, dict[str, Counted]]:
     """See `Rota.totals`."""
-    queues = [checked_queue(queue)] if queue else await views.queues()
-    return {name: tally.by_task() for name, tally in zip(queues, await tallies.read(queues), strict=True)}
+    names = await _names(link, queue)
+    found: dict[str, dict[str, Counted]] = {}
+    for name, tally in zip(names, await link.tallies.read(names), strict=True):
+        of_queue = found.setdefault(base_of(name), {})
+        for task, counts in tally.by_task().items():
+            of_queue[task] = add((of_queue[task], counts)) if task in of_queue else counts
+    return found
 
 
-async def read_loads(views: Views, tallies: Tallies, queues: Sequence[str] | None) -> list[Load]:
+async def read_loads(link: Link, queues: Sequence[str] | None) -> list[Load]:
     """See `Rota.loads`."""
-    names = [checked_queue(queue) for queue in queues] if queues else await views.queues()
-    now = await views.now()
+    names = [name for queue in queues for name in await _names(link, queue)] if queues else await _names(link, None)
+    now = await link.views.now()
     minute = now // MINUTE_MS
-    infos = await views.queue_infos(names)
-    found = await tallies.read(names, "minute", minute - WINDOW, minute)
-    workers = await views.workers()
-    due = await views.due_within(names, now, AHEAD)
     start = (minute - WINDOW) * MINUTE_MS
+    infos = merge_shards(await link.views.queue_infos(names))
+    tallies = await link.tallies.read(names, "minute", minute - WINDOW, minute)
+    workers = await link.views.workers()
+    due_of = await link.views.due_within(names, now, AHEAD)
     loads: list[Load] = []
-    for info, tally in zip(infos, found, strict=True):
-        lately = series(tally.pages, None, since=start, until=now, step_ms=MINUTE_MS, unit_ms=MINUTE_MS).total
-        loads.append(_load(info, lately, workers, due[info.name], now, (now - start) / 1000))
+    for info in infos:
+        shards = [name for name in names if base_of(name) == info.name]
+        lately = add(
+            series(tally.pages, None, since=start, until=now, step_ms=MINUTE_MS, unit_ms=MINUTE_MS).total
+            for name, tally in zip(names, tallies, strict=True)
+            if name in shards
+        )
+        serving = [worker for worker in workers if any(worker.serves(name) for name in shards)]
+        due = {ahead: sum(due_of[name][ahead] for name in shards) for ahead in AHEAD}
+        loads.append(_load(info, lately, serving, due, now, (now - start) / 1000))
     return loads
 
 
+async def _names(link: Link, queue: str | None) -> list[str]:
+    return await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+
+
 def _load(
-    info: QueueInfo, lately: Counted, workers: Sequence[WorkerInfo], due: Mapping[int, int], now: int, seconds: float
+    info: QueueInfo, lately: Counted, serving: Sequence[WorkerInfo], due: dict[int, int], now: int, seconds: float
 ) -> Load:
-    serving = [worker for worker in workers if worker.serves(info.name)]
     return Load(
         queue=info.name,
         at=now,
@@ -123,7 +137,7 @@ def _load(
         arrivals_per_second=lately.enqueued / seconds,
         services_per_second=(lately.completed + lately.dead + lately.cancelled) / seconds,
         mean_run_ms=lately.run.mean_ms,
-        due=dict(due),
+        due=due,
         workers=len(serving),
         slots=sum(int(worker.info.get("slots", 0)) for worker in serving),
         busy=sum(int(worker.info.get("busy", 0)) for worker in serving),

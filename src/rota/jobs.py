@@ -11,10 +11,20 @@ import msgspec
 
 from rota.core.codec import decode_result, encode_body
 from rota.core.explain import explain
-from rota.core.job import HistoryEntry, JobRecord, JobRef, Options, checked_priority, checked_text, encode_run
+from rota.core.job import (
+    HistoryEntry,
+    JobRecord,
+    JobRef,
+    Options,
+    checked_priority,
+    checked_queue,
+    checked_text,
+    encode_run,
+)
 from rota.core.retry import Seconds
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
+from rota.store.search import Group
 from rota.store.store import Store
 from rota.store.views import LogLine, Page, QueueInfo, Snapshot, merge_shards
 from rota.tasks import moment
@@ -357,6 +367,24 @@ class DeadLetters:
             JobState.FAILED, queue=queue, task=task, error=error, text=text, cursor=cursor, limit=limit
         )
 
+    async def groups(self, *, queue: str | None = None, samples: int = 3, limit: int = 100) -> Sequence[Group]:
+        """Dead letters that failed in the same way: same class of error, and same message but for numbers and names.
+
+        The largest groups first, up to `limit`, each with its latest `samples`. `rota.jobs("failed", queue=…, group=…)`
+        lists all of one.
+        """
+        if isinstance(samples, bool) or not isinstance(samples, int) or not 0 <= samples <= 10:
+            raise InvalidOption("samples", f"{samples!r} is not between 0 and 10")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        if queue:
+            checked_queue(queue)
+        link = await self._rota.checked_link()
+        names = await link.names_of(queue) if queue else await link.views.queues()
+        found = [group for name in names for group in await link.search.groups(name)]
+        found.sort(key=lambda group: (-group.count, group.queue, group.id))
+        return [await link.search.with_samples(group, samples) for group in found[:limit]] if samples else found[:limit]
+
     async def redrive(
         self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,
         limit: int | None = None, per_second: float | None = None,
@@ -393,6 +421,10 @@ class DeadLetters:
             outcomes = await asyncio.gather(*(self._rota.store.delete(record.ref) for record in page))
             deleted += sum(outcome == "deleted" for outcome in outcomes)
         return deleted
+
+    def groups_sync(self, *, queue: str | None = None, samples: int = 3, limit: int = 100) -> Sequence[Group]:
+        """`groups`, for code that is not async."""
+        return self._rota.wait_for(self.groups(queue=queue, samples=samples, limit=limit))
 
     def list_sync(
         self, *, queue: str | None = None, task: str | None = None, error: str | None = None, text: str | None = None,

@@ -24,6 +24,7 @@ from rota.errors import (
     WorkflowNotFound,
 )
 from rota.store.flows import Flows
+from rota.store.operations import OperationStore
 from rota.store.search import Search
 from rota.store.store import Store
 from rota.store.tallies import Tallies
@@ -48,6 +49,7 @@ class Link:
         self.ties = Ties(store)
         self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
+        self.operations = OperationStore(store.gateway, store.keys)
         self.search = Search(store.gateway, store.keys, self.views)
         self.tallies = Tallies(store.gateway, store.keys)
         #: What a receipt is worth where nothing else is asked for.

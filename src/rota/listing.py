@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
-from rota.core.job import JobRecord, checked_queue
+from rota.core.job import JobRecord, checked_queue, checked_text, checked_time_ms
 from rota.core.states import JobState
 from rota.core.terms import error_term, field_term, tag_term
 from rota.errors import InvalidOption
@@ -31,6 +32,19 @@ class Filters:
     since: int | None = None
     until: int | None = None
     text: str | None = None
+
+    @classmethod
+    def of(cls, *, since: datetime | None = None, until: datetime | None = None, **wanted: Any) -> Filters:
+        """Checked, from what a program gives."""
+        times = {"since": since, "until": until}
+        checked = {name: None if at is None else checked_time_ms(at, name) for name, at in times.items()}
+        fields = wanted.pop("fields", None) or {}
+        filters = cls(**wanted, **checked, fields=dict(fields))
+        for name in ("task", "tag", "worker", "error", "group", "text"):
+            if getattr(filters, name) is not None:
+                checked_text(getattr(filters, name), name)
+        _ = filters.terms  # a value that cannot be looked for is refused here
+        return filters
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -80,10 +94,7 @@ async def list_jobs(
         raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
     if order not in (None, "oldest", "newest"):
         raise InvalidOption("order", f"{order!r} is neither oldest nor newest")
-    question = Question(
-        state=wanted, task=filters.task, terms=filters.terms, worker=filters.worker, since=filters.since,
-        until=filters.until,
-    )  # fmt: skip
+    question = _question(wanted, filters)
     if queue:
         checked_queue(queue)
     link = await connect()
@@ -93,6 +104,25 @@ async def list_jobs(
     if wanted is None or wanted is JobState.PROCESSING or question.needs_index:
         return await _found_by_index(link, queues, question, filters, cursor, limit, order)
     return await _found_in_state(link, wanted, queues, filters, cursor, limit, order)
+
+
+async def find_jobs(
+    connect: Callable[[], Awaitable[Link]], filters: Filters, where: Mapping[str, Any], cursor: str | None, limit: int
+) -> Page:
+    """A page for who wants to act on all jobs that match: from the newest to the oldest, in the order of enqueueing."""
+    state = where.get("state")
+    question = _question(None if state is None else checked_state(state), filters)
+    link = await connect()
+    queue = where.get("queue")
+    queues = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+    return await _found_by_index(link, queues, question, filters, cursor, limit, "newest")
+
+
+def _question(state: JobState | None, filters: Filters) -> Question:
+    return Question(
+        state=state, task=filters.task, terms=filters.terms, worker=filters.worker, since=filters.since,
+        until=filters.until,
+    )  # fmt: skip
 
 
 async def _found_in_state(

@@ -410,3 +410,54 @@ async def test_a_bad_question_is_refused(rota: Rota, option: str, value: Any) ->
 
     with pytest.raises(InvalidOption, match=option):
         await rota.jobs(**question)
+
+
+# --- dead letters that failed in the same way ------------------------------------------------------------------------
+
+
+async def test_dead_letters_form_groups_by_the_shape_of_their_errors(
+    rota: Rota, send: Task[[int], Any, Any], hand: Hand
+) -> None:
+    await many(send, 6)
+    messages = (
+        "user 7 of 'a' is gone",
+        "user 8 of 'b' is gone",
+        "user 9 of 'c' is gone",
+        "disk full",
+        "disk full",
+        "x",
+    )
+    for message in messages:
+        (job,) = await hand.claim(1, queue="default")
+        error = encode_error(ErrorRecord(type="ValueError" if message != "x" else "KeyError", message=message))
+        await hand.store.report("default", [Failed(job.run, job.claim, "final", "3600000:100", error)])
+
+    groups = await rota.dead.groups(samples=2)
+
+    assert [(group.type, group.message, group.count) for group in groups] == [
+        ("ValueError", "user # of '…' is gone", 3), ("ValueError", "disk full", 2), ("KeyError", "x", 1),
+    ]  # fmt: skip
+    assert [numbers(group.samples) for group in groups] == [[2, 1], [4, 3], [5]]
+    assert numbers((await rota.jobs("failed", group=groups[0].id)).jobs) == [2, 1, 0]
+    await rota.job(str(groups[0].samples[0].ref)).redrive()
+    await rota.job(str(groups[2].samples[0].ref)).delete()
+    left = {(group.message, group.count) for group in await rota.dead.groups()}
+    assert left == {("disk full", 2), ("user # of '…' is gone", 2)}
+
+
+async def test_messages_beyond_a_thousand_are_grouped_by_their_class_alone(rota: Rota, hand: Hand) -> None:
+    @rota.task
+    async def send(number: int) -> None: ...
+
+    words = ["".join(chr(103 + int(digit)) for digit in str(number)) for number in range(1_040)]
+    await rota.enqueue_many(send.call(n) for n in range(len(words)))
+    for start in range(0, len(words), 40):
+        jobs = await hand.claim(40, queue="default")
+        errors = [encode_error(ErrorRecord(type="E", message=word)) for word in words[start : start + 40]]
+        reports = [Failed(j.run, j.claim, "final", "3600000:5000", e) for j, e in zip(jobs, errors, strict=True)]
+        await hand.store.report("default", reports)
+
+    groups = await rota.dead.groups(samples=0, limit=1_000)
+
+    assert (groups[0].message, groups[0].count) == ("…", 40)
+    assert len(groups) == 1_000

@@ -67,7 +67,8 @@ def test_the_page_of_options_has_all_of_them() -> None:
     text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
     internal = {"timeout_ms": "timeout", "progress_timeout_ms": "progress_timeout"}
     names = {internal.get(name, name) for name in Options.__struct_fields__ if not name.startswith("expires_")}
-    names -= {"workflow", "trace"}  # written by the workflow that a job belongs to, and by `rota.otel`
+    # Written by the workflow that a job belongs to, by `rota.otel`, and from its tags and indexed parameters.
+    names -= {"workflow", "trace", "terms"}
 
     for name in names | {"id", "queue", "delay", "run_at", "expires", "on_same_id", "run_in", "name"}:
         assert f"| `{name}`" in text, f"{name} is not on the page"

@@ -19,6 +19,7 @@ from rota.errors import InvalidOption
 from rota.store.access import AccessStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
 from rota.store.keys import slot_of as slot_in_store
+from rota.store.operations import OperationInfo, OperationStore
 from rota.store.schedules import ScheduleStore
 from rota.store.ties import Tied
 from tests.leaks import delete_keys
@@ -110,6 +111,8 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await access.note_miss("127.0.0.1")
     await access.keep_answer("name", b"{}")
     await access.note_change(b"{}")
+    operation = OperationInfo(id="o", verb="cancel", where={"state": "pending"}, created_at=driver.now())
+    await OperationStore(driver.gateway, driver.keys).open(operation)
     driver.advance(3_600_000)
     await driver.one(queue=queue, due="+99999999")
 

@@ -230,6 +230,8 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
 }
 
 
+#: Sent twice in test_operations.py.
+OPERATIONS: Final = {"take_operations", "save_operation"}
 #: Sent twice in test_fire.py.
 SCHEDULES: Final = {"fire", "put_schedule", "pause_schedule", "remove_schedule", "run_schedule"}
 #: Scripts that are steps of such a call.
@@ -269,7 +271,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
     assert reading == {"page", "read", "read_locks", "read_schedules", "read_tally", "due_schedules"}
     named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
-    assert named.union(*WITHIN.values()) | SCHEDULES == set(scripts.names()) - reading
+    assert named.union(*WITHIN.values()) | SCHEDULES | OPERATIONS == set(scripts.names()) - reading
 
 
 async def test_a_call_sent_again_after_others_had_their_turn_does_not_undo_them(driver: Driver) -> None:

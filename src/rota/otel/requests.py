@@ -74,7 +74,9 @@ def _noting(span: Span, send: Send) -> Send:
 
 def _name(span: Span, scope: Scope) -> None:
     """Which route it was is known once it has been found."""
-    path = getattr(scope.get("route"), "path", None)
+    path: str | None = getattr(scope.get("route"), "path", None)
+    if path is None and "endpoint" in scope and not scope.get("path_params"):
+        path = scope["path"]  # a route of Starlette's, which takes nothing from the path
     if path is not None:
         span.update_name(f"{scope['method']} {path}")
         span.set_attribute("http.route", path)

@@ -120,7 +120,7 @@ def _of_program(task: Task[Any, Any, Any]) -> KnownTask:
 def _of_worker(rota: Rota, name: str, said: Mapping[str, Any]) -> KnownTask:
     defaults = _as_given(msgspec.convert(said.get("options", {}), Options))
     return KnownTask(
-        task=_stand_in_task(rota, name, said.get("queue", DEFAULT_QUEUE), defaults),
+        task=_stand_in_task(rota, name, said.get("queue", DEFAULT_QUEUE), defaults, said.get("index", ())),
         source="worker",
         schema=said.get("schema"),
         positional=said.get("positional", ()),
@@ -129,7 +129,9 @@ def _of_worker(rota: Rota, name: str, said: Mapping[str, Any]) -> KnownTask:
     )
 
 
-def _stand_in_task(rota: Rota, name: str, queue: str, defaults: Mapping[str, Any] | None = None) -> Task[Any, Any, Any]:
+def _stand_in_task(
+    rota: Rota, name: str, queue: str, defaults: Mapping[str, Any] | None = None, index: Sequence[str] = ()
+) -> Task[Any, Any, Any]:
     """A task of which only the name, the queue and the defaults are known. It is not declared: nothing here runs it."""
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
@@ -139,6 +141,7 @@ def _stand_in_task(rota: Rota, name: str, queue: str, defaults: Mapping[str, Any
         rota, stand_in, name=checked_task_name(name), queue=queue, run_in=None, defaults=defaults or {}
     )
     task.signature = _Anything(name, stand_in)
+    task.index = tuple(index)
     return task
 
 

@@ -34,7 +34,7 @@ class KeySpec:
 
 
 PERMANENT: Final = "none"
-_TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "31 days")
+_TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "7 days", "31 days")
 WITH_JOB: Final = "with its job"
 
 #: name -> spec, for the keys of one queue.
@@ -123,6 +123,11 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "places": KeySpec("places:{name}", "zset", "turn", "with its workflow", "workflows of one name that may advance"),
     "queued": KeySpec(
         "queued:{name}", "zset", "turn", "with its workflow", "workflows of one name that wait for a place"
+    ),
+    "operation": KeySpec("operation:{name}", "hash", "operations", "7 days", "one operation: what, and how far it is"),
+    "operations": KeySpec("operations", "zset", "operations", "with its operation", "operation -> when it was made"),
+    "operation_due": KeySpec(
+        "operation_due", "zset", "operations", "with its operation", "operation that goes on -> when to see to it"
     ),
     "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
     "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),

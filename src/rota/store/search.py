@@ -53,6 +53,25 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.task is not None or self.terms or self.worker is not None or (has_time and not is_finished))
 
 
+class Group(msgspec.Struct, frozen=True):
+    """Dead letters of a queue that failed in the same way. `message` has # for numbers and … for what was quoted."""
+
+    id: str
+    queue: str
+    type: str
+    message: str
+    count: int
+    #: When the first of them came, ms.
+    since: int
+    samples: list[JobRecord] = []
+
+
+class _Described(msgspec.Struct):
+    type: str = "?"
+    message: str = ""
+    since: int = 0
+
+
 class Search:
     """Questions about one namespace."""
 
@@ -81,6 +100,28 @@ class Search:
             if looked >= CANDIDATES:
                 yield runs[-1], None
                 return
+
+    async def groups(self, queue: str) -> list[Group]:
+        """The groups of a queue's dead letters."""
+        answer = await self._gateway.command("HGETALL", self._key(queue, "groups"))
+        pairs = answer.items() if hasattr(answer, "items") else zip(answer[::2], answer[1::2], strict=True)
+        described = {name.decode(): msgspec.json.decode(text, type=_Described) for name, text in pairs}
+        counts = await self._gateway.commands(
+            [["ZCARD", self._key(queue, "term", f"group={name}")] for name in described]
+        )
+        return [
+            Group(name, queue, one.type, one.message, int(count), one.since)
+            for (name, one), count in zip(described.items(), counts, strict=True)
+            if count
+        ]
+
+    async def with_samples(self, group: Group, samples: int) -> Group:
+        """The same with the latest of it."""
+        key = self._key(group.queue, "term", f"group={group.id}")
+        runs = await self._gateway.command("ZRANGE", key, 0, samples - 1, "REV")
+        refs = [JobRef(group.queue, "", run.decode()) for run in runs]
+        found = await self._views.read(group.queue, refs, detail="brief")
+        return msgspec.structs.replace(group, samples=[one.record for one in found if one is not None])
 
     # --- candidates --------------------------------------------------------------------------------------------
 

@@ -356,8 +356,10 @@ class Desk:
         """How many jobs a line may be asked for."""
         room = self._room()
         if not self._weighted:
-            # Strictly in order: none, while a queue before it may have more.
-            return 0 if any(other.is_hopeful for other in self.lines[: self.lines.index(line)]) else room
+            now = asyncio.get_running_loop().time()
+            before = self.lines[: self.lines.index(line)]
+            # Strictly in order: none, while a queue before it may have more, and can be asked.
+            return 0 if any(other.is_hopeful and other.shunned_until <= now for other in before) else room
         if room <= 1:
             return room
         hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]

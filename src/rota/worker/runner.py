@@ -279,6 +279,7 @@ def _facts(rota: Rota) -> dict[str, Any]:
             "run_in": task.run_in,
             "schema": msgspec.to_builtins(task.signature.schema()),
             "positional": task.signature.positional,
+            "index": list(task.index),
             "options": msgspec.to_builtins(task.options),
             "doc": (task.function.__doc__ or "").strip().partition("\n")[0],
         }

@@ -112,10 +112,13 @@ class Tower:
     def give_back_late(self) -> None:
         """The same, when they have waited long; but not while a runner starts, as that is what they wait for."""
         if self._pool.is_starting:
-            for flight in self._flights.waiting:
-                flight.claimed_at = monotonic()
+            self._let_wait_anew()
         else:
             self.give_back()
+
+    def _let_wait_anew(self) -> None:
+        for flight in self._flights.waiting:
+            flight.claimed_at = monotonic()
 
     def _return_unstarted(self, flight: Flight) -> None:
         self._flights.land(flight)
@@ -165,6 +168,7 @@ class Tower:
             elif isinstance(message, wire.Hello):
                 for flight in runner.flights.values():
                     self._started(flight)
+                self._let_wait_anew()
         self.start_waiting()
 
     def _hear_saying(self, flight: Flight, message: wire.Progress | wire.Log) -> None:

@@ -3,8 +3,8 @@
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
 passes on progress and logs, `courier` tells dependents of ends, `conductor` sees to workflows, `announcer` says that
-the worker lives, `janitor` sweeps, `ticker` fires schedules, `adapter` sizes it. `probes` answers whoever asks how it
-is.
+the worker lives, `janitor` sweeps, `clerk` acts on many jobs, `ticker` fires schedules, `adapter` sizes it. `probes`
+answers whoever asks how it is.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from rota.store.schedules import ScheduleStore
 from rota.store.store import Report, Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
+from rota.worker.clerk import Clerk
 from rota.worker.conductor import Conductor
 from rota.worker.config import WorkerConfig
 from rota.worker.courier import Courier
@@ -182,6 +183,7 @@ class Worker:
             "sayings": self._sayings,
             "announcer": announcer,
             "janitor": Janitor(store, self.config.served),
+            "clerk": Clerk(rota),
             "ticker": ticker,
         }
         if self.config.concurrency == "auto":

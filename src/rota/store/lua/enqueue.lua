@@ -51,7 +51,7 @@ local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
 local made, changed, outcome = {}, {}, { text_of(first) .. " " .. text_of(now) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local wanted_locks, entering, is_new, tasks_made = {}, {}, {}, {}
+local wanted_locks, entering, is_new, tasks_made, termed, words_of = {}, {}, {}, {}, {}, {}
 local DAY_MS = 86400000
 
 -- Writes what has been gathered: most jobs are written together.
@@ -113,7 +113,7 @@ for at = 4, #ARGV, 6 do
     if token and token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", DAY_MS) end
     count(task, "enqueued")
     tasks_made[#tasks_made + 1] = task
-    if (parts[8] or "") ~= "" then index_terms(run, parts[8]) end
+    if (parts[8] or "") ~= "" then termed[#termed + 1], words_of[#words_of + 1] = run, parts[8] end
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -143,6 +143,7 @@ flush()
 if #made > 0 then
   redis.call("HSET", meta, "run", text_of(number))
   index_tasks(first + 1, tasks_made)
+  index_new_terms(termed, words_of)
 end
 emit("enqueue", made)
 emit("update", changed)

@@ -1,6 +1,7 @@
 -- Failed runs are found by the class of their last error. Dead letters that failed in the same way form a group: same class,
 -- and same message but for numbers and what is quoted. Of messages beyond a thousand only the class counts.
 -- keys: groups
+-- @include cut
 -- @include index
 
 local MAX_GROUPS = 1000
@@ -14,9 +15,9 @@ end
 
 -- Numbers and what is in quotation marks differ from job to job.
 local function shape_of(message)
-  local shape = string.gsub(string.sub(message, 1, 1000), '"[^"]*"', '"…"')
+  local shape = string.gsub(cut(message, 1000), '"[^"]*"', '"…"')
   shape = string.gsub(shape, "'[^']*'", "'…'")
-  return string.sub(string.gsub(shape, "%x*%d%x*", "#"), 1, 300)
+  return cut(string.gsub(shape, "%x*%d%x*", "#"), 300)
 end
 
 local function is_of_error(word)
@@ -36,7 +37,7 @@ local function group(run, err, is_dead, now)
     if redis.call("HEXISTS", groups, name) == 0 and redis.call("HLEN", groups) >= MAX_GROUPS then
       shape, name = "…", string.sub(redis.sha1hex(class), 1, 12)
     end
-    redis.call("HSETNX", groups, name, cjson.encode({ type = string.sub(class, 1, 200), message = shape, since = now }))
+    redis.call("HSETNX", groups, name, cjson.encode({ type = cut(class, 200), message = shape, since = now }))
     words = words .. " group=" .. name
   end
   index_terms(run, words)

@@ -42,18 +42,45 @@ local function index_task(run, task, in_book)
   redis.call("HINCRBY", in_book.prefix .. "chunks", chunk, 1)
 end
 
--- Terms of a run: words with spaces between.
-local function index_terms(run, words)
-  local before = redis.call("HGET", terms, run)
-  redis.call("HSET", terms, run, before and before .. " " .. words or words)
-  for word in string.gmatch(words, "%S+") do redis.call("ZADD", term .. ":" .. word, 0, run) end
+-- Calls `act` for each term with the runs that have it, out of runs and their words.
+local function each_term(runs, words_of, act)
+  local by_word = {}
+  for i, run in ipairs(runs) do
+    for word in string.gmatch(words_of[i] or "", "%S+") do
+      by_word[word] = by_word[word] or {}
+      table.insert(by_word[word], run)
+    end
+  end
+  for word, of_word in pairs(by_word) do act(word, of_word) end
+end
+
+local function join_term(word, runs)
+  local scored = {}
+  for i, run in ipairs(runs) do scored[2 * i - 1], scored[2 * i] = 0, run end
+  redis.call("ZADD", term .. ":" .. word, unpack(scored))
 end
 
 -- A group of dead letters that has none left is described no longer.
-local function leave_term(word, run)
-  redis.call("ZREM", term .. ":" .. word, run)
+local function leave_term(word, runs)
+  redis.call("ZREM", term .. ":" .. word, unpack(runs))
   local group = string.match(word, "^group=(.+)$")
   if group and redis.call("EXISTS", term .. ":" .. word) == 0 then redis.call("HDEL", groups, group) end
+end
+
+-- Terms of runs that have none yet: words with spaces between, for each.
+local function index_new_terms(runs, words_of)
+  if #runs == 0 then return end
+  local fields = {}
+  for i, run in ipairs(runs) do fields[2 * i - 1], fields[2 * i] = run, words_of[i] end
+  redis.call("HSET", terms, unpack(fields))
+  each_term(runs, words_of, join_term)
+end
+
+-- More terms of one run.
+local function index_terms(run, words)
+  local before = redis.call("HGET", terms, run)
+  redis.call("HSET", terms, run, before and before .. " " .. words or words)
+  each_term({ run }, { words }, join_term)
 end
 
 -- The terms of a run that `is_over` says so of are its no longer.
@@ -62,7 +89,7 @@ local function drop_terms(run, is_over)
   if not words then return end
   local left = {}
   for word in string.gmatch(words, "%S+") do
-    if is_over(word) then leave_term(word, run) else left[#left + 1] = word end
+    if is_over(word) then leave_term(word, { run }) else left[#left + 1] = word end
   end
   if #left > 0 then redis.call("HSET", terms, run, table.concat(left, " ")) else redis.call("HDEL", terms, run) end
 end
@@ -98,8 +125,6 @@ local function unindex(gone)
     end
   end
   if redis.call("EXISTS", terms) == 0 then return end
-  for i, words in ipairs(redis.call("HMGET", terms, unpack(gone))) do
-    for word in string.gmatch(words or "", "%S+") do leave_term(word, gone[i]) end
-  end
+  each_term(gone, redis.call("HMGET", terms, unpack(gone)), leave_term)
   redis.call("HDEL", terms, unpack(gone))
 end

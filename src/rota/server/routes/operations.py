@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -72,7 +72,7 @@ def _where(asked: schemas.OperationWhere) -> Found:
     for name in ("since", "until"):
         if name in given:
             given[name] = read_time(given[name], name)
-    return Found(**given)
+    return cast("Found", given)
 
 
 async def _read(visit: Visit, operation_id: str) -> OperationInfo:

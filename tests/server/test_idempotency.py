@@ -153,11 +153,14 @@ async def test_a_workflow_is_made_once(api: Api, rota: Rota, monkeypatch: pytest
     await api.ask("POST", "/api/workflows", json=body, headers=KEY, status=201)
 
     assert len(await rota.workflows.list()) == 1
+    named = body | {"id": "chosen"}
+    await api.ask("POST", "/api/workflows", json=named, status=201)
+    await api.ask("POST", "/api/workflows", json=named, headers={"Idempotency-Key": "other"}, status=409)
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
+@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb", "\u00e9"])
 async def test_a_key_that_is_none_is_refused(api: Api, rota: Rota, key: str) -> None:
-    await api.ask("POST", "/api/jobs", json=JOB, headers={"Idempotency-Key": key}, status=400)
+    await api.ask("POST", "/api/jobs", json=JOB, headers={"Idempotency-Key": key.encode("latin-1")}, status=400)
 
     assert await rota.queues() == []
 

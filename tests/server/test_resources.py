@@ -209,6 +209,7 @@ async def test_a_held_workflow_is_resumed(api: Api, rota: Rota, hand: Hand) -> N
         ({"name": "x", "steps": [{"type": "a", "name": "s"}, {"type": "b", "name": "s"}]}, "name of its own"),
         ({"name": "x", "steps": [{"type": "a", "dependencies": ["nobody"]}]}, "nobody"),
         ({"name": "x", "limit": 0, "steps": [{"type": "a"}]}, "limit"),
+        ({"name": "x", "id": "", "steps": [{"type": "a"}]}, "id"),
     ],
 )
 async def test_a_workflow_that_makes_no_sense_is_refused_and_leaves_nothing(

@@ -64,8 +64,8 @@ def token_of(request: Request) -> str | None:
 
 
 async def _handle_once(request: Request, key: str, handler: Callable[[Request], Any]) -> Response:
-    if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
-        raise Problem(400, "malformed", f"{HEADER} is 1 to {MAX_KEY} printable characters")
+    if not 1 <= len(key) <= MAX_KEY or not (key.isascii() and key.isprintable()):
+        raise Problem(400, "malformed", f"{HEADER} is 1 to {MAX_KEY} printable characters of ASCII")
     server: Server = request.app.state.rota_server
     # Known before it is looked up: an answer is only for whom it was given to.
     identity = request.state.identity = await server.gate.identify(request)

@@ -123,7 +123,7 @@ _KEY: Final = {
     "in": "header",
     "required": False,
     "description": "Sent again with the same key, the request is answered as it was the first time, for a day.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
 
 

@@ -37,6 +37,8 @@ QueueName = Annotated[str, documented(QUEUE)]
 TaskName = Annotated[str, documented(TASK)]
 Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 Text = Annotated[str, Field(max_length=1000)]
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+PerSecond = Annotated[float, Field(ge=0.01, le=1_000_000, allow_inf_nan=False)]
 
 
 class Asked(BaseModel):
@@ -707,12 +709,12 @@ class RedriveDead(Asked):
     """Which dead letters; what is left out does not matter. Nothing at all means all of them."""
 
     queue: QueueName | None = None
-    type: TaskName | None = None
+    type: Word | None = None
     #: The class of the error.
-    error: Annotated[str, Field(max_length=200)] | None = None
-    group: Annotated[str, Field(max_length=200)] | None = None
+    error: Word | None = None
+    group: Word | None = None
     #: No faster than this.
-    per_second: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    per_second: PerSecond | None = None
     #: Only count them.
     dry_run: bool = False
 
@@ -728,16 +730,16 @@ class OperationWhere(Asked):
 
     state: State | None = None
     queue: QueueName | None = None
-    type: TaskName | None = None
-    tag: Annotated[str, Field(max_length=64)] | None = None
+    type: Word | None = None
+    tag: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     #: Values of parameters that the task declared as an index.
     fields: dict[str, str | int | float | bool | None] | None = None
-    worker: Annotated[str, Field(max_length=200)] | None = None
-    error: Annotated[str, Field(max_length=200)] | None = None
-    group: Annotated[str, Field(max_length=200)] | None = None
+    worker: Word | None = None
+    error: Word | None = None
+    group: Word | None = None
     since: DateTimeText | None = None
     until: DateTimeText | None = None
-    text: Annotated[str, Field(max_length=200)] | None = None
+    text: Word | None = None
 
 
 class NewOperation(Asked):
@@ -748,7 +750,7 @@ class NewOperation(Asked):
     #: Only count them.
     dry_run: bool = False
     #: No faster than this.
-    per_second: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    per_second: PerSecond | None = None
     #: Of a cancel.
     reason: Text = ""
     #: For an update.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Path, Query, Response
 
-from rota.core.job import JobRecord, JobRef
+from rota.core.job import JobRecord, JobRef, checked_id
 from rota.core.values import is_array, is_object
 from rota.core.workflow import Flow
 from rota.drafts import Draft, Step
@@ -41,10 +41,10 @@ async def list_workflows(
 async def create_workflow(visit: Operator, body: schemas.NewWorkflow) -> Response:
     """Build a workflow and commit it as a whole: all of it is stored, or nothing."""
     token = token_of(visit.request)
-    workflow_id = body.id or token
-    if token is not None and workflow_id is not None:
-        # The key stands for the workflow, so one that is there was made by the first request.
-        known = await (await visit.rota.checked_flows()).read(workflow_id)
+    workflow_id = token if body.id is None else checked_id(body.id)
+    if token is not None and workflow_id == token:
+        # Called after the key, a workflow that is there was made by the first request.
+        known = await (await visit.rota.checked_flows()).read(token)
         if known is not None:
             return reply({"success": True, "workflow": await _shape(visit, known)}, 201)
     draft = visit.rota.workflow(

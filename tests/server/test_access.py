@@ -250,6 +250,7 @@ async def test_every_answer_has_the_headers_that_keep_browsers_out_of_trouble(ap
 
 
 async def test_other_origins_may_use_it_only_where_they_are_named(rota: Rota) -> None:
+    """S2-33: open for the separate frontend, and for no other."""
     asked = {"Origin": "https://shop.example", "Access-Control-Request-Method": "POST"}
     async with open_api(create_app(rota)) as api:
         assert "access-control-allow-origin" not in (await api.options("/api/jobs", headers=asked)).headers

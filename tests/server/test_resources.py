@@ -12,6 +12,7 @@ from rota import Every, Rota
 from tests.client.hands import Hand
 from tests.server.api import Api
 from tests.server.test_jobs import handle
+from tests.server.test_operations import ended
 
 
 async def changes(api: Api) -> list[tuple[str, str]]:
@@ -254,22 +255,30 @@ async def test_a_schedule_is_paused_resumed_run_and_removed(api: Api, rota: Rota
 
 async def test_dead_letters_are_grouped_by_error_and_redriven_by_group(api: Api, rota: Rota, hand: Hand) -> None:
     dead: list[str] = []
-    for task, count in (("send", 3), ("fetch", 1)):
-        for _ in range(count):
-            dead.append(await api.enqueue(task, queue="mail", attempts=1))
-            await hand.kill_off(await handle(rota, dead[-1]), f"no route for {task}")
+    for number in range(3):
+        dead.append(await api.enqueue("send", queue="mail", attempts=1, data={"password": "hunter2"}))
+        await hand.kill_off(await handle(rota, dead[-1]), f"no route to host {number}")
+    dead.append(await api.enqueue("fetch", queue="mail", attempts=1))
+    await hand.kill_off(await handle(rota, dead[-1]), "not found")
 
-    groups = await api.ask("GET", "/api/dead/groups")
-    assert [(g["type"], g["count"], g["message"]) for g in groups["groups"]] == [
-        ("send", 3, "no route for send"), ("fetch", 1, "no route for fetch"),
-    ]  # fmt: skip
-    assert (groups["total"], groups["examined"]) == (4, 4)
-    listed = await api.ask("GET", "/api/dead", params={"type": "fetch"})
+    answer = await api.ask("GET", "/api/dead/groups", params={"samples": 1})
+    groups = answer["groups"]
+    assert [(g["error"], g["count"], g["queue"]) for g in groups] == [
+        ("ValueError", 3, "mail"),
+        ("ValueError", 1, "mail"),
+    ]
+    assert [job["jobId"] for job in groups[0]["samples"]] == [dead[2]]
+    assert "hunter2" not in json.dumps(answer)
+    assert answer["total"] == 4
+    listed = await api.ask("GET", "/api/dead", params={"group": groups[1]["id"]})
     assert [job["jobId"] for job in listed["jobs"]] == dead[3:]
 
-    assert (await api.ask("POST", "/api/dead/redrive", json={"type": "send", "limit": 1}))["redriven"] == 1
-    assert (await api.ask("POST", "/api/dead/redrive", json={"type": "send"}))["redriven"] == 2
-    assert (await api.ask("POST", "/api/dead/redrive", json={}))["redriven"] == 1
+    dry = await api.ask("POST", "/api/dead/redrive", json={"group": groups[0]["id"], "dry_run": True}, status=202)
+    assert (await ended(api, dry["operation"]["id"]))["matched"] == 3
+    one = await api.ask("POST", "/api/dead/redrive", json={"group": groups[0]["id"]}, status=202)
+    assert (await ended(api, one["operation"]["id"]))["done"] == 3
+    rest = await api.ask("POST", "/api/dead/redrive", json={"per_second": 100}, status=202)
+    assert (await ended(api, rest["operation"]["id"]))["done"] == 1
     assert (await api.ask("GET", "/api/jobs/stats"))["stats"]["FAILED"] == 0
 
 

@@ -12,7 +12,7 @@ from tests.server.api import Api
 
 
 async def test_the_dashboard_creates_lists_watches_cancels_and_deletes_a_job(api: Api, rota: Rota, hand: Hand) -> None:
-    """S2-1 to S2-8, S2-29: create (with the dependencies that its form never sent), list, progress, actions, stats."""
+    """S2-1, S2-2, S2-5, S2-6, S2-7, S2-8, S2-18: create (with the dependencies that its form never sent), list, act."""
     first = await api.ask(
         "POST", "/api/jobs", json={"type": "example", "data": {"key": "value"}, "priority": "normal"}, status=201
     )

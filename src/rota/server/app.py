@@ -16,7 +16,7 @@ from rota.server import problems, schemas
 from rota.server.access import COOKIE, CSRF_HEADER
 from rota.server.answers import HEADER, REPLAYED
 from rota.server.guard import Guard
-from rota.server.routes import access, dead, events, health, jobs, queues, schedules, workflows
+from rota.server.routes import access, dead, events, health, jobs, operations, queues, schedules, workflows
 from rota.server.settings import BODY_OVERHEAD, MASKED, Auth, ServerSettings
 from rota.server.visits import Server
 
@@ -24,8 +24,8 @@ VERSION: Final = version("rota")
 DESCRIPTION: Final = """Everything Rota can do, for any language. Success means stored. An error is `problem+json` with
 `success`, `message` and a `code`. A POST with an Idempotency-Key can be sent again."""
 ROUTERS: Final = (
-    jobs.router, queues.router, workflows.router, schedules.router, dead.router, events.router, access.router,
-    health.router,
+    jobs.router, queues.router, workflows.router, schedules.router, dead.router, operations.router, events.router,
+    access.router, health.router,
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
+        for task in app.state.rota_server.background:
+            task.cancel()  # a worker, or another server, goes on with it
         await rota.close()
 
     # The pages at /docs and /redoc would load scripts from elsewhere.
@@ -103,8 +105,8 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
         "description": "Why not, and what to do.",
         "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for path, operations in document.get("paths", {}).items():
-        for method, operation in operations.items():
+    for path, methods in document.get("paths", {}).items():
+        for method, operation in methods.items():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = refusal
             role = roles.get((method, path))

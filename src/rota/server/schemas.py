@@ -679,41 +679,122 @@ class RunScheduleAnswer(Done):
 
 
 class DeadGroup(Answer):
-    """Dead letters of one task and queue that failed with one kind of error."""
+    """Dead letters of a queue that failed in the same way."""
 
+    id: str
     queue: str
-    type: str
+    #: The class of the error.
     error: str
-    count: int
-    #: Of the latest of them.
+    #: With # for numbers and … for what was quoted.
     message: str
-    latest: str
-    latest_at: str | None
+    count: int
+    #: When the first of them came.
+    since: str
+    #: The latest of them.
+    samples: list[Job]
 
 
 class DeadGroupsAnswer(Answer):
-    """Dead letters by error; if there are more than were looked at, the latest."""
+    """Dead letters by error, the largest group first."""
 
     success: Yes
     groups: list[DeadGroup]
+    #: All dead letters.
     total: int
-    examined: int
 
 
 class RedriveDead(Asked):
-    """Which dead letters; what is left out does not matter."""
+    """Which dead letters; what is left out does not matter. Nothing at all means all of them."""
 
     queue: QueueName | None = None
     type: TaskName | None = None
     #: The class of the error.
     error: Annotated[str, Field(max_length=200)] | None = None
-    limit: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    group: Annotated[str, Field(max_length=200)] | None = None
+    #: No faster than this.
+    per_second: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    #: Only count them.
+    dry_run: bool = False
 
 
-class RedriveAnswer(Done):
-    """How many were redriven."""
+# --- operations --------------------------------------------------------------------------------------------------
 
-    redriven: int
+OperationAction = Literal["cancel", "delete", "redrive", "update"]
+DateTimeText = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})]
+
+
+class OperationWhere(Asked):
+    """Which jobs: all that is given must be true of them, and something must be given."""
+
+    state: State | None = None
+    queue: QueueName | None = None
+    type: TaskName | None = None
+    tag: Annotated[str, Field(max_length=64)] | None = None
+    #: Values of parameters that the task declared as an index.
+    fields: dict[str, str | int | float | bool | None] | None = None
+    worker: Annotated[str, Field(max_length=200)] | None = None
+    error: Annotated[str, Field(max_length=200)] | None = None
+    group: Annotated[str, Field(max_length=200)] | None = None
+    since: DateTimeText | None = None
+    until: DateTimeText | None = None
+    text: Annotated[str, Field(max_length=200)] | None = None
+
+
+class NewOperation(Asked):
+    """What is to be done to every job that matches."""
+
+    action: OperationAction
+    where: OperationWhere
+    #: Only count them.
+    dry_run: bool = False
+    #: No faster than this.
+    per_second: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    #: Of a cancel.
+    reason: Text = ""
+    #: For an update.
+    priority: PriorityName | Annotated[int, Field(ge=-100, le=100)] | None = None
+    delay: Seconds | None = None
+
+
+class OperationFailure(Answer):
+    """A job that it could not be done to, and why."""
+
+    jobId: str  # noqa: N815
+    message: str
+
+
+class Operation(Answer):
+    """How far an operation has come."""
+
+    id: str
+    action: OperationAction
+    where: dict[str, Any]
+    state: Literal["RUNNING", "STOPPING", "STOPPED", "COMPLETED"]
+    is_dry_run: bool
+    per_second: float | None
+    #: How many jobs there were to be looked at when it began, at most.
+    expected: int
+    matched: int
+    done: int
+    failed: int
+    #: The first hundred.
+    failures: list[OperationFailure]
+    created_at: str
+    ended_at: str | None
+
+
+class OperationAnswer(Answer):
+    """One operation."""
+
+    success: Yes
+    operation: Operation
+
+
+class OperationsAnswer(Answer):
+    """The latest operations."""
+
+    success: Yes
+    operations: list[Operation]
 
 
 # --- access ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -37,6 +38,8 @@ class Server:
         self.reads = Reads(rota)
         #: Of `/api/events`, now.
         self.readers = 0
+        #: Operations that are carried out here.
+        self.background: set[asyncio.Task[None]] = set()
 
 
 @dataclass(frozen=True, slots=True)

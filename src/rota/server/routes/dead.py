@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from rota.core.job import JobRecord
-from rota.server import schemas, shapes
+from rota.server import operating, schemas, shapes
 from rota.server.answers import KeyedRoute
 from rota.server.filters import Found, check_scope
 from rota.server.visits import Operator, Viewer, Visit, reply
+from rota.store.search import Group
 
 router = APIRouter(route_class=KeyedRoute, tags=["dead letters"])
-
-#: Dead letters that a grouping looks at, the latest first.
-EXAMINED: Final = 5_000
 
 
 @router.get("/api/dead", response_model=schemas.JobsAnswer)
@@ -25,69 +22,52 @@ async def list_dead(
     queue: schemas.QueueName | None = None,
     type: Annotated[str | None, Query(max_length=200, description="Only jobs of this task.")] = None,
     error: Annotated[str | None, Query(max_length=200, description="Only jobs with an error of this class.")] = None,
+    group: Annotated[str | None, Query(max_length=200, description="Only jobs of this group.")] = None,
     text: Annotated[str | None, Query(max_length=200, description="Only jobs that mention it.")] = None,
     cursor: Annotated[str | None, Query(max_length=1000)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> Response:
     """A page of dead letters, the latest first."""
-    page = await visit.rota.dead.list(
-        queue=_scope(visit, queue), task=type, error=error, text=text, cursor=cursor, limit=limit
-    )
+    wanted = Found(state="failed", queue=queue, task=type, error=error, group=group, text=text)
+    check_scope(visit, wanted)
+    page = await visit.rota.jobs(**wanted, cursor=cursor, limit=limit)
     jobs = msgspec.Raw(msgspec.json.encode([visit.server.shapes.job(record) for record in page.jobs]))
     return reply({"success": True, "job": jobs, "jobs": jobs, "cursor": page.cursor, "examined": page.examined})
 
 
 @router.get("/api/dead/groups", response_model=schemas.DeadGroupsAnswer)
-async def group_dead(visit: Viewer, queue: schemas.QueueName | None = None) -> Response:
-    """Dead letters by queue, task and class of error, the largest group first."""
-    scope = _scope(visit, queue)
-    groups: dict[tuple[str, str, str], list[JobRecord]] = {}
-    cursor: str | None = None
-    examined = 0
-    while examined < EXAMINED:
-        page = await visit.rota.dead.list(queue=scope, cursor=cursor, limit=500)
-        examined += len(page.jobs)
-        for record in page.jobs:
-            name = record.error.type if record.error else ""
-            groups.setdefault((record.ref.queue, record.task, name), []).append(record)
-        cursor = page.cursor
-        if cursor is None:
-            break
-    views = await visit.rota.checked_views()
-    infos = await views.queue_infos([scope] if scope else await views.queues())
-    found = [_group(key, records) for key, records in groups.items()]
-    found.sort(key=lambda group: (-group["count"], group["queue"], group["type"], group["error"]))
-    total = sum(info.counts["failed"] for info in infos)
-    return reply({"success": True, "groups": found, "total": total, "examined": examined})
-
-
-@router.post("/api/dead/redrive", response_model=schemas.RedriveAnswer)
-async def redrive_dead(visit: Operator, body: schemas.RedriveDead) -> Response:
-    """Give every dead letter that matches another life: all of them, or those of a queue, a task, an error."""
-    redriven = await visit.rota.dead.redrive(
-        queue=_scope(visit, body.queue), task=body.type, error=body.error, limit=body.limit
-    )
-    await visit.audit(
-        "redrive", "dead letters", before=body.model_dump(exclude_none=True), after={"redriven": redriven}
-    )
-    return reply({"success": True, "message": f"{redriven} dead letters redriven", "redriven": redriven})
-
-
-def _scope(visit: Visit, queue: str | None) -> str | None:
-    """The queue asked for, if the caller may."""
+async def group_dead(
+    visit: Viewer,
+    queue: schemas.QueueName | None = None,
+    samples: Annotated[int, Query(ge=0, le=10, description="Of each group, its latest.")] = 3,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """Dead letters that failed in the same way, the largest group first."""
     check_scope(visit, Found(queue=queue))
-    return queue
+    groups = await visit.rota.dead.groups(queue=queue, samples=samples, limit=limit)
+    infos = [await visit.rota.queue(queue).info()] if queue is not None else await visit.rota.queues()
+    total = sum(info.counts["failed"] for info in infos)
+    return reply({"success": True, "groups": [_group(visit, group) for group in groups], "total": total})
 
 
-def _group(key: tuple[str, str, str], records: list[JobRecord]) -> dict[str, Any]:
-    queue, task, error = key
-    latest = max(records, key=lambda record: record.ended_at or 0)
+@router.post("/api/dead/redrive", status_code=202, response_model=schemas.OperationAnswer)
+async def redrive_dead(visit: Operator, body: schemas.RedriveDead) -> Response:
+    """Give every dead letter that matches another life: all of them, or those of a queue, a task, an error, a group.
+
+    It is an operation: it goes on in the background, no faster than `per_second`.
+    """
+    wanted = Found(state="failed", queue=body.queue, task=body.type, error=body.error, group=body.group)
+    info = await operating.start(visit, "redrive", wanted, dry_run=body.dry_run, per_second=body.per_second)
+    return reply({"success": True, "operation": operating.shape(info)}, 202)
+
+
+def _group(visit: Visit, group: Group) -> dict[str, Any]:
     return {
-        "queue": queue,
-        "type": task,
-        "error": error,
-        "count": len(records),
-        "message": (latest.error.message if latest.error else latest.reason)[:500],
-        "latest": str(latest.ref),
-        "latest_at": shapes.moment(latest.ended_at),
+        "id": group.id,
+        "queue": group.queue,
+        "error": group.type,
+        "message": group.message,
+        "count": group.count,
+        "since": shapes.exact_moment(group.since),
+        "samples": [visit.server.shapes.job(record) for record in group.samples],
     }

@@ -158,7 +158,7 @@ class Search:
         while True:
             ends = (f"({high}", f"({low}", "BYLEX", "REV") if is_newest else (f"({low}", f"({high}", "BYLEX")
             found = await self._gateway.command("ZRANGE", key, *ends, "LIMIT", 0, SLICE)
-            runs = [run.decode() for run in found]
+            runs: list[str] = [run.decode() for run in found]
             if runs:
                 yield runs
             if len(runs) < SLICE:

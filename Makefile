@@ -9,10 +9,10 @@ STAMP := .venv/.setup-stamp
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -ra
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long demo bench dev
+.PHONY: help setup check test test-long demo bench bench-peers bench-growth dev
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv with the package and its tools; again only when pyproject.toml changed
 
@@ -34,6 +34,14 @@ demo: setup ## Example jobs of every kind on an embedded server, until Ctrl-C (O
 bench: setup ## What Rota alone costs and how fast it is, in under two minutes
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
+bench-peers: setup ## The same side by side with other queues, in 20 minutes; goes on where it was ended
+	@$(BIN)/python -m benchmarks.compare $(ARGS)
+	@$(BIN)/python -m docs.generate
+
+bench-growth: setup ## What a job costs as everything grows, as plots
+	@$(BIN)/python -m benchmarks.growth $(ARGS)
+	@$(BIN)/python -m docs.generate
+
 dev: setup ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)
 
@@ -44,16 +52,21 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Rota and its tools into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,speed,otlp]' --group dev
-	@$(install-redis)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,server,speed,otlp]' --group dev
+	@$(install-servers)
 	@touch $@
 
-# Valkey comes as a wheel; Redis does not. Without it the tests that want it are skipped, and say so.
-define install-redis
-if ! command -v redis-server >/dev/null && command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
-	echo "Installing redis-server, which some tests need"; \
-	export DEBIAN_FRONTEND=noninteractive; \
-	{ apt-get update && apt-get install -y --no-install-recommends redis-server; } >/dev/null 2>&1 \
-		|| echo "redis-server could not be installed: the tests on Redis will be skipped"; \
+# Valkey comes as a wheel; Redis and Prometheus do not. Without them the tests that want them are skipped, and say so.
+define install-servers
+if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+	missing=""; \
+	command -v redis-server >/dev/null || missing="redis-server"; \
+	command -v prometheus >/dev/null || missing="$$missing prometheus"; \
+	if test -n "$$missing"; then \
+		echo "Installing $$missing, which some tests need"; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		{ apt-get update && apt-get install -y --no-install-recommends $$missing; } >/dev/null 2>&1 \
+			|| echo "$$missing could not be installed: the tests that need it will be skipped"; \
+	fi; \
 fi
 endef

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from benchmarks import machine
 from benchmarks.measures import Figures, Size, drained, fill
 from benchmarks.peer import PEERS, Peer, Stage, staged
 from benchmarks.server import IN_MEMORY, SYNCED_ALWAYS
@@ -42,31 +41,13 @@ def guarantees(size: Size, rounds: int = 2) -> Figures:
 
 
 def runners(size: Size) -> Figures:
-    """Handlers in threads and in processes; the latter may use all cores."""
+    """Handlers in threads, and in processes: one for each slot, two slots for each core."""
     threads = _drain(size, "in_thread", IN_MEMORY)
-    processes = _drain(size, "in_process", IN_MEMORY, cores=2)
+    processes = _drain(size, "in_process", IN_MEMORY, slots=2 * (os.cpu_count() or 1))
     return {
         **{name.replace("run_", "threads_"): value for name, value in threads.items()},
         **{name.replace("run_", "processes_"): value for name, value in processes.items()},
     }
-
-
-def backlog(size: Size, rounds: int = 3) -> Figures:
-    """The first 5,000 jobs, where 10,000 wait and where many more do."""
-    shallow: list[Figures] = []
-    for _ in range(rounds):
-        with staged(ROTA) as stage:
-            stage.ask("many", task="noop", jobs=10_000, seconds=60)
-            shallow.append(_first(stage))
-    with staged(ROTA) as stage:
-        answer = stage.ask("many", task="noop", jobs=size.backlog, seconds=size.fill_s * 8)
-        deep = [_first(stage) for _ in range(rounds)]
-    figures: Figures = {"backlog_jobs": answer["jobs"]}
-    for name, rows in (("shallow", shallow), ("deep", deep)):
-        for figure in ("per_s", "server_us", "worker_us"):
-            figures[f"backlog_{name}_{figure}"] = statistics.median(row[figure] for row in rows)
-    figures["backlog_share"] = figures["backlog_deep_per_s"] / figures["backlog_shallow_per_s"]
-    return figures
 
 
 def where(size: Size) -> dict[str, Any]:
@@ -115,21 +96,12 @@ def _part(function: str) -> str:
     return function.partition(":")[0] if function.startswith("rota.") else function
 
 
-def _drain(size: Size, task: str, flags: Sequence[str], cores: int = 1) -> Figures:
+def _drain(size: Size, task: str, flags: Sequence[str], slots: int | None = None) -> Figures:
+    """One worker drains jobs of a task. With slots of their own for processes, it may use all cores."""
     with staged(ROTA, flags) as stage:
         jobs = int(fill(stage, task, size)["jobs"])
         words = stage.ask("commands", measure="drain", processes=1)[0]
-        with stage.worker("drain", cores, words=words) as pids:
+        if slots is not None:
+            words[words.index("--concurrency") + 1] = str(slots)
+        with stage.worker("drain", 1 if slots is None else 2, words=words) as pids:
             return drained(stage, pids, size, jobs, "run")
-
-
-def _first(stage: Stage) -> Figures:
-    """Cold for both: a worker starts, and the 5,000 jobs after its first 1,000 are timed."""
-    began = stage.counted()
-    with stage.worker("drain") as pids:
-        stage.wait_counted(began + 1_000, 20)
-        start = (time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
-        stage.wait_counted(start[1] + 5_000, 20, every=0.002)
-        end = (time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
-    seconds, done, server, worker = (after - before for after, before in zip(end, start, strict=True))
-    return {"per_s": done / seconds, "server_us": server / done * 1e6, "worker_us": worker / done * 1e6}

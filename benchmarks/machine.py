@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -74,6 +75,15 @@ def end(pids: Iterable[int]) -> None:
         for member in family(pid):
             with suppress(psutil.NoSuchProcess):
                 member.send_signal(signal.SIGKILL)
+
+
+def exit_on_terminate() -> None:
+    """SIGTERM ends this process as Ctrl-C does: with everything that it started."""
+
+    def leave(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
 
 
 def description() -> dict[str, Any]:

@@ -19,6 +19,8 @@ from benchmarks.peer import Peer, Stage, staged
 
 Figures = dict[str, float]
 SLOTS = 100
+#: For the first job of a worker that has just been started.
+PATIENCE_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Size:
     probe_s: float = 3.0
     idle_s: float = 6.0
     backlog: int = 500_000
+    backlog_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def two(peer: Peer, size: Size) -> Figures:
 def sleeps(peer: Peer, size: Size) -> Figures:
     """One worker process and jobs that wait 10 ms, a hundred at a time."""
     with staged(peer) as stage:
+        if not stage.ask("commands", measure="sleeps", processes=1):
+            return {}
         most = min(size.jobs, round(SLOTS / NAP_S * size.drain_s))
         jobs = int(stage.ask("many", task="nap", jobs=most, seconds=size.fill_s)["jobs"])
         with stage.worker("sleeps") as pids:
@@ -83,7 +88,7 @@ def together(peer: Peer, size: Size) -> Figures:
         return {
             "together_per_s": answer["timed"] / answer["seconds"],
             "together_client_us": answer["cpu"] / answer["timed"] * 1e6,
-            "together_server_us": (stage.server.cpu() - before) / (answer["timed"] + 1_000) * 1e6,
+            "together_server_us": (stage.server.cpu() - before) / answer["jobs"] * 1e6,
         }
 
 
@@ -160,25 +165,59 @@ def fill(stage: Stage, task: str, size: Size) -> Figures:
 
 def drained(stage: Stage, pids: Sequence[int], size: Size, jobs: int, name: str) -> Figures:
     """The rate at which a worker ends jobs, and what each costs. The first third of the jobs warms everybody up."""
-
-    def moment() -> Moment:
-        return Moment(time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
-
-    if not stage.wait_counted(1, 20):
-        raise RuntimeError(f"the worker of {stage.peer.name} has ended no job for 20 s:\n{stage.said()}")
+    if not stage.wait_counted(1, PATIENCE_S):
+        raise RuntimeError(f"the worker of {stage.peer.name} has ended no job for {PATIENCE_S} s:\n{stage.said()}")
     stage.wait_counted(jobs // 3, size.drain_s / 2)
-    start = moment()
+    start = moment(stage, pids)
     stage.wait_counted(jobs, size.drain_s)
-    end = moment()
-    done, seconds = end.count - start.count, end.at - start.at
-    if done <= 0:
+    end = moment(stage, pids)
+    if end.count == start.count:
         raise RuntimeError(f"the worker of {stage.peer.name} came to a halt:\n{stage.said()}")
+    return {f"{name}_{figure}": value for figure, value in between(start, end).items()}
+
+
+def moment(stage: Stage, pids: Sequence[int]) -> Moment:
+    """How things stand."""
+    return Moment(time.monotonic(), stage.counted(), stage.server.cpu(), machine.cpu_of(pids))
+
+
+def between(start: Moment, end: Moment) -> Figures:
+    """What happened in the meantime, and what each job cost."""
+    done = end.count - start.count
     return {
-        f"{name}_per_s": done / seconds,
-        f"{name}_worker_us": (end.worker - start.worker) / done * 1e6,
-        f"{name}_server_us": (end.server - start.server) / done * 1e6,
-        f"{name}_jobs": done,
+        "per_s": done / (end.at - start.at),
+        "worker_us": (end.worker - start.worker) / done * 1e6,
+        "server_us": (end.server - start.server) / done * 1e6,
+        "jobs": done,
     }
+
+
+def backlog(peer: Peer, size: Size, rounds: int = 3) -> Figures:
+    """The first 5,000 jobs, where 10,000 wait and where many more do."""
+    shallow: list[Figures] = []
+    for _ in range(rounds):
+        with staged(peer) as stage:
+            stage.ask("many", task="noop", jobs=10_000, seconds=60)
+            shallow.append(_first(stage))
+    with staged(peer) as stage:
+        answer = stage.ask("many", task="noop", jobs=size.backlog, seconds=size.backlog_s)
+        deep = [_first(stage) for _ in range(rounds)]
+    figures: Figures = {"backlog_jobs": answer["jobs"]}
+    for name, rows in (("shallow", shallow), ("deep", deep)):
+        for figure in ("per_s", "server_us", "worker_us"):
+            figures[f"backlog_{name}_{figure}"] = statistics.median(row[figure] for row in rows)
+    figures["backlog_share"] = figures["backlog_deep_per_s"] / figures["backlog_shallow_per_s"]
+    return figures
+
+
+def _first(stage: Stage) -> Figures:
+    """Cold for both: a worker starts, and the 5,000 jobs after its first 1,000 are timed."""
+    began = stage.counted()
+    with stage.worker("drain") as pids:
+        stage.wait_counted(began + 1_000, PATIENCE_S)
+        start = moment(stage, pids)
+        stage.wait_counted(start.count + 5_000, PATIENCE_S, every=0.002)
+        return between(start, moment(stage, pids))
 
 
 #: Of every peer, in this order.
@@ -190,4 +229,5 @@ MEASURES = {
     "single": single,
     "latency": latency,
     "idle": idle,
+    "backlog": backlog,
 }

@@ -63,7 +63,7 @@ class Peer:
         """The command line of the process that enqueues."""
         if self.is_python:
             return [str(self.programs / "python"), "-m", "benchmarks.contract", self.name]
-        return ["node", "benchmarks/contract.mjs", self.name]
+        return ["node", "benchmarks/driver.mjs", self.name]
 
     def worker_words(self, words: Sequence[str]) -> list[str]:
         """A worker's command line, with the program of its own environment."""

@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from benchmarks import pages as benchmarks
 from docs import seeds
 from rota import client, embedded, errors
 from rota.cli.main import COMMANDS, EPILOG, command
@@ -207,6 +208,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "numbers": numbers,
     "seeds": seeds.table,
+    **benchmarks.PARTS,
 }
 
 
@@ -232,6 +234,7 @@ def main() -> int:
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"written: {path.relative_to(DOCS.parent)}")
+    benchmarks.draw_plots()
     for row in seeds.missing(seeds.read_seeds(), seeds.find_tests()):
         print(f"no test names {row}", file=sys.stderr)
     return 0

@@ -99,7 +99,7 @@ class Server:
         first_start = self.port is None
         while True:
             if self._tcp and first_start:
-                self.port = _free_port()
+                self.port = free_port()
             self._spawn()
             try:
                 return self._wait_until_ready(deadline)
@@ -269,7 +269,8 @@ def _short_temp_dir() -> Path:
     return Path(tempfile.mkdtemp(prefix="rota-", dir="/tmp"))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback that nobody listens on just now."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

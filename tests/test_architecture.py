@@ -30,7 +30,8 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "doctor loading",
         "otel",
         "rota",
-        "client link listing tasks failures jobs events middleware schedules drafts workflows signature context portal",
+        "client link listing history tasks failures jobs events middleware schedules drafts workflows signature "
+        "context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -45,7 +46,7 @@ SIBLINGS: Final = {
     # The public API is one part in several files: a handle knows its client, and the client makes handles.
     *itertools.permutations(
         (
-            *("client", "link", "listing", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
+            *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
             *("drafts", "workflows", "signature", "context", "portal"),
         ),
         2,
@@ -74,7 +75,7 @@ IMPURE_CALLS: Final = {"now", "utcnow", "today", "open", "print", "input"}
 #: What a program that only enqueues should not have to load, nor even have installed.
 NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.autoscaler", "rota.testing", "rota.otel"} | {
     *REDIS,
-    *("click", "rich", "uvloop", "watchfiles", "opentelemetry"),
+    *("click", "rich", "uvloop", "watchfiles", "opentelemetry", "fastapi", "pydantic", "starlette", "uvicorn"),
 }
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rota.client import Rota
     from rota.context import Context, Depends
     from rota.core.after import known, may_fail
+    from rota.core.history import Counted, Series, Times
     from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
     from rota.core.same_id import Ignore, Reject, Update
@@ -49,10 +50,11 @@ if TYPE_CHECKING:
         WrongState,
     )
     from rota.events import Event
+    from rota.history import Load
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
     from rota.schedules import ScheduleInfo, Schedules
-    from rota.store.views import LogLine, Page, QueueInfo, WorkerInfo
+    from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
     from rota.tasks import Call, Task
     from rota.workflows import Workflow
 
@@ -61,6 +63,7 @@ __all__ = [
     "Cancel",
     "ConfigurationError",
     "Context",
+    "Counted",
     "Counts",
     "Cron",
     "DeadLetters",
@@ -88,6 +91,9 @@ __all__ = [
     "JobState",
     "Keep",
     "LeaseLost",
+    "Load",
+    "LockInfo",
+    "LockPage",
     "LogLine",
     "Middleware",
     "Obstacle",
@@ -108,6 +114,7 @@ __all__ = [
     "ScheduleNotFound",
     "ScheduleOutdated",
     "Schedules",
+    "Series",
     "Snooze",
     "Step",
     "Steps",
@@ -119,6 +126,7 @@ __all__ = [
     "Task",
     "TaskConflict",
     "TaskSignal",
+    "Times",
     "UnknownTask",
     "Update",
     "WorkerInfo",
@@ -136,6 +144,7 @@ _HOMES: Final = {
     "rota.client": "Rota",
     "rota.context": "Context Depends",
     "rota.core.after": "known may_fail",
+    "rota.core.history": "Counted Series Times",
     "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
     "rota.core.same_id": "Ignore Reject Update",
@@ -150,10 +159,11 @@ _HOMES: Final = {
         "StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound WrongState"
     ),
     "rota.events": "Event",
+    "rota.history": "Load",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.schedules": "ScheduleInfo Schedules",
-    "rota.store.views": "LogLine Page QueueInfo WorkerInfo",
+    "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
     "rota.tasks": "Call Task",
     "rota.workflows": "Workflow",
 }

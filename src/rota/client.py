@@ -15,15 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
-from rota.core.job import DEFAULT_QUEUE, MAX_SHARDS, JobRef, checked_new_queue, checked_queue
+from rota.core.codec import encode_arguments
+from rota.core.history import Counted, Series
+from rota.core.job import (
+    DEFAULT_QUEUE,
+    MAX_SHARDS,
+    JobRef,
+    checked_new_queue,
+    checked_queue,
+    checked_time_ms,
+)
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
-from rota.failures import check_failure_options
+from rota.failures import SUFFIX, check_failure_options
+from rota.history import Load, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
@@ -36,7 +46,7 @@ from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
-from rota.store.views import Page, QueueInfo, Views, WorkerInfo, merge_shards
+from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -122,24 +132,27 @@ class Rota:
     def task(self, function: Callable[P, R]) -> Task[P, R, R]: ...
     @overload
     def task(
-        self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., priority: str | int = ...,
-        lock: str = ..., on_same_id: OnSameId = ...,
+        self, *, name: str | None = ..., queue: str = ..., run_in: RunIn | None = ..., index: Sequence[str] = ...,
+        priority: str | int = ..., lock: str = ..., on_same_id: OnSameId = ...,
         retry: Any = ..., max_stalls: int = ..., at_most_once: bool = ..., timeout: float | timedelta | None = ...,
         progress_timeout: float | timedelta = ..., expires: float | timedelta = ..., keep: Any = ...,
         tags: Iterable[str] = ..., meta: dict[str, Any] = ..., durability: Durability = ...,
     ) -> TaskDecorator: ...  # fmt: skip
     def task(
         self, function: Callable[..., Any] | None = None, *, name: str | None = None, queue: str = DEFAULT_QUEUE,
-        run_in: RunIn | None = None, **defaults: Any,
+        run_in: RunIn | None = None, index: Sequence[str] = (), **defaults: Any,
     ) -> Any:  # fmt: skip
         """Declares a function as a task: `@rota.task` or `@rota.task(queue="mail", timeout=30, …)`.
 
-        The options are the defaults of its jobs. The function stays a plain callable. Raises TaskConflict when
+        `index` names parameters by whose values its jobs can be found: `rota.jobs(fields={"user_id": 7})`. The other
+        options are the defaults of its jobs. The function stays a plain callable. Raises TaskConflict when
         another function has that name.
         """
 
         def declare(declared: Callable[..., Any]) -> Task[Any, Any, Any]:
-            task: Task[Any, Any, Any] = Task(self, declared, name=name, queue=queue, run_in=run_in, defaults=defaults)
+            task: Task[Any, Any, Any] = Task(
+                self, declared, name=name, queue=queue, run_in=run_in, index=index, defaults=defaults
+            )
             self.tasks.add(task)
             return task
 
@@ -283,24 +296,38 @@ class Rota:
 
     async def jobs(
         self,
-        state: JobState | str,
+        state: JobState | str | None = None,
         *,
         queue: str | None = None,
         task: str | None = None,
         tag: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        worker: str | None = None,
         error: str | None = None,
+        group: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         text: str | None = None,
         cursor: str | None = None,
         limit: int = 100,
         order: str | None = None,
     ) -> Page:
-        """A page of the jobs in one state, with a cursor for the next one.
+        """A page of jobs that are all that is asked for, with a cursor for the next one.
 
-        Waiting and processing jobs come in the order in which they will start or lapse, finished ones latest first,
-        unless `order` says "oldest" or "newest". The filters look at a bounded number of records per page;
-        `examined` says at how many.
+        `tag` is one of the job's tags, `fields` are values of parameters that its task declared as `index`, `error` is
+        the class of its last error, `group` one of `rota.dead.groups()`. `since` and `until` are about the time at
+        which it ended, where a finished state is asked for, else at which it was enqueued. All these are looked up;
+        `text` is looked for in the records, of which a page examines a bounded number: `examined` says how many.
+
+        Waiting jobs of one state come in the order in which they will start, finished ones latest first; where anything
+        else is asked for, jobs come as they were enqueued, and the finished ones latest first. `order` may say "oldest"
+        or "newest". However jobs come and go between two pages, one that matches all along is on exactly one of them.
         """
-        filters = Filters(task=task, tag=tag, error=error, text=text)
+        filters = Filters(
+            task=task, tag=tag, fields=fields or {}, worker=worker, error=error, group=group, text=text,
+            since=None if since is None else checked_time_ms(since, "since"),
+            until=None if until is None else checked_time_ms(until, "until"),
+        )  # fmt: skip
         return await list_jobs(
             self.checked_link, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
         )
@@ -310,9 +337,42 @@ class Rota:
         views = (await self._link()).views
         return merge_shards(await views.queue_infos(await views.queues()))
 
+    async def locks(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """The locks that are held or wanted: whose each is, and who waits. About `limit` at a time."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        link = await self._link()
+        queues = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+        return await link.views.locks(queues, lock=lock, cursor=cursor, limit=limit)
+
     async def workers(self) -> list[WorkerInfo]:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
+
+    async def history(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """What has happened since a time, or for so many seconds back: counts, wait and run times, from step to step.
+
+        Of one queue or of all, of one task or of all. Minutes are known for a day, hours for 30 days; a step is a
+        minute where that goes, else an hour, unless given. Of tasks beyond the first hundred of a queue only the sum
+        is known, as task "__other__".
+        """
+        link = await self._link()
+        return await read_history(link.views, link.tallies, queue=queue, task=task, since=since, step=step)
+
+    async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """Queue -> task -> all that was ever counted, whoever has been restarted since."""
+        link = await self._link()
+        return await read_totals(link.views, link.tallies, queue)
+
+    async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
+        link = await self._link()
+        return await read_loads(link.views, link.tallies, queues)
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -330,6 +390,18 @@ class Rota:
 
         async for event in follow(link.gateway, self.keys, names, after):
             yield event
+
+    def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Arguments as they are stored. Those of a task that this program declares are checked; all for their size."""
+        if task.endswith(SUFFIX):
+            raise InvalidOption("arguments", "those of a failure handler are made by the job that failed")
+        if task in self.tasks:
+            encoded = self.tasks.get(task).signature.encode(args, kwargs)
+        else:
+            encoded = encode_arguments(args, kwargs)
+        if len(encoded) > self.max_payload:
+            raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
+        return encoded
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -445,25 +517,38 @@ class Rota:
         """`enqueue_many`, for code that is not async."""
         return self.wait_for(self.enqueue_many(list(calls)))
 
-    def jobs_sync(
-        self, state: JobState | str, *, queue: str | None = None, task: str | None = None, tag: str | None = None,
-        error: str | None = None, text: str | None = None, cursor: str | None = None, limit: int = 100,
-        order: str | None = None,
-    ) -> Page:  # fmt: skip
-        """`jobs`, for code that is not async."""
-        return self.wait_for(
-            self.jobs(
-                state, queue=queue, task=task, tag=tag, error=error, text=text, cursor=cursor, limit=limit, order=order
-            )
-        )
+    def jobs_sync(self, state: JobState | str | None = None, **question: Any) -> Page:
+        """`jobs`, for code that is not async, with the same parameters."""
+        return self.wait_for(self.jobs(state, **question))
 
     def queues_sync(self) -> list[QueueInfo]:
         """`queues`, for code that is not async."""
         return self.wait_for(self.queues())
 
+    def locks_sync(
+        self, *, queue: str | None = None, lock: str = "", cursor: str | None = None, limit: int = 100
+    ) -> LockPage:
+        """`locks`, for code that is not async."""
+        return self.wait_for(self.locks(queue=queue, lock=lock, cursor=cursor, limit=limit))
+
     def workers_sync(self) -> list[WorkerInfo]:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
+
+    def history_sync(
+        self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
+        step: Seconds | None = None,
+    ) -> Series:  # fmt: skip
+        """`history`, for code that is not async."""
+        return self.wait_for(self.history(queue=queue, task=task, since=since, step=step))
+
+    def totals_sync(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
+        """`totals`, for code that is not async."""
+        return self.wait_for(self.totals(queue))
+
+    def loads_sync(self, queues: Sequence[str] | None = None) -> list[Load]:
+        """`loads`, for code that is not async."""
+        return self.wait_for(self.loads(queues))
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""
@@ -475,8 +560,9 @@ class Rota:
         """What the caller gets for what has become of his job."""
         ref = JobRef(queue, made.id, made.run)
         outcome = made.outcome
-        if outcome == "made" or outcome == "updated" or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
-            return Job(self, ref, returns=call.task.signature.returns, is_new=outcome == "made")
+        if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
+            returns = call.task.signature.returns
+            return Job(self, ref, returns=returns, is_new=outcome == "made", enqueued_at=made.at or None)
         return IdInUse(ref.full_id, made.run, outcome)
 
     async def _link(self) -> Link:

@@ -413,7 +413,7 @@ async def _try_rights(store: Store) -> tuple[str, bool]:
             await store.heartbeat(TRIAL, [(job.run, job.claim)])
             await store.progress(TRIAL, [(job.run, job.claim, "1", "1", "")])
             await store.log(TRIAL, job.run, job.claim, 1, ["info trial"])
-            await store.report(TRIAL, [Completed(job.run, job.claim, "0:0", b"")])
+            await store.report(TRIAL, [Completed(job.run, job.claim, "0:0 doctor", b"")])
         await store.gateway.read_streams({store.keys.queue(TRIAL, "events"): "0"}, 1)
         await _subscribe(store)
     except StoreFull:

@@ -75,6 +75,11 @@ async def follow(
                     yield Event(_cursor(seen), queue, verb, tuple(runs.split(" ")), _order(entry_id)[0])
 
 
+def check_position(after: str) -> None:
+    """Refuses what is not the id of an event. Raises InvalidOption."""
+    _positions(after)
+
+
 async def _newest(gateway: Gateway, stream: str) -> str:
     entries = await gateway.command("XREVRANGE", stream, "+", "-", "COUNT", 1)
     return entries[0][0].decode() if entries else BEGINNING

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rota.core.codec import decode_result
+import msgspec
+
+from rota.core.codec import decode_result, encode_body
 from rota.core.explain import explain
-from rota.core.job import HistoryEntry, JobRecord, JobRef, checked_text, encode_run
+from rota.core.job import HistoryEntry, JobRecord, JobRef, Options, checked_priority, checked_text, encode_run
+from rota.core.retry import Seconds
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
 from rota.store.store import Store
 from rota.store.views import LogLine, Page, QueueInfo, Snapshot, merge_shards
+from rota.tasks import moment
 
 if TYPE_CHECKING:
     from rota.client import Rota
@@ -23,12 +28,16 @@ R = TypeVar("R")
 class Job(Generic[R]):
     """One run of a job. Made by `enqueue`, or by `rota.job(id)`, where a bare id means the newest run."""
 
-    def __init__(self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True) -> None:
+    def __init__(
+        self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True, enqueued_at: int | None = None
+    ) -> None:
         self._rota = rota
         self._ref = ref
         self._returns = returns
         #: False where `on_same_id=Ignore()` found this run already there.
         self.is_new = is_new
+        #: When the store made it, ms, where the answer to an enqueue said so.
+        self.enqueued_at = enqueued_at
 
     @property
     def id(self) -> str:
@@ -134,6 +143,42 @@ class Job(Generic[R]):
         await self._rota.tell_dependents(self.queue)
         return JobState.CANCELLED
 
+    async def update(
+        self, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None,
+        priority: str | int | None = None, delay: Seconds | None = None, run_at: datetime | None = None,
+    ) -> JobRecord:  # fmt: skip
+        """Changes a run that waits: its arguments, its priority, its time. Returns the record as it is then.
+
+        Of a dead letter only the arguments, for when it is redriven. What is not given stays as it is; arguments are
+        replaced as a whole. Raises WrongState when it is being processed or has ended, JobNotFound, InvalidJob.
+        """
+        has_arguments = args is not None or kwargs is not None
+        flags = ("d" if has_arguments else "") + ("o" if priority is not None else "")
+        due = moment(delay, run_at)
+        flags += "t" if delay is not None or run_at is not None else ""
+        store = await self._rota.checked_store()
+        while True:
+            snapshot = await self._snapshot()
+            record = snapshot.record
+            if record.state is JobState.FAILED and flags != "d":
+                raise WrongState(self.id, "failed", "update", "of a dead letter only the arguments can be changed")
+            options, arguments = record.options, record.arguments
+            if priority is not None:
+                options = msgspec.structs.replace(options, priority=checked_priority(priority))
+            if has_arguments:
+                arguments = self._rota.encode_arguments(record.task, tuple(args or ()), dict(kwargs or {}))
+            outcome = await store.update(
+                record.ref, seen=snapshot.digest, flags=flags, priority=options.priority, due=due,
+                expiry=_expiry_of(record), body=encode_body(options, record.task, arguments),
+            )  # fmt: skip
+            if outcome == "missing":
+                raise JobNotFound(str(record.ref))
+            if outcome == "updated":
+                return await self.refresh()
+            if outcome != "changed":  # else somebody else changed it meanwhile: what that one did stays
+                state = outcome.removeprefix("ended ")
+                raise WrongState(self.id, state, "update", "only a job that waits can be changed")
+
     async def delete(self) -> None:
         """Removes this run and every trace of it; a handler at work is told to stop. Raises JobNotFound."""
         if await (await self._located()).delete(self._ref) == "missing":
@@ -191,6 +236,13 @@ class Job(Generic[R]):
     def cancel_sync(self, reason: str = "", *, only_waiting: bool = False) -> JobState:
         """`cancel`, for code that is not async."""
         return self._rota.wait_for(self.cancel(reason, only_waiting=only_waiting))
+
+    def update_sync(
+        self, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None,
+        priority: str | int | None = None, delay: Seconds | None = None, run_at: datetime | None = None,
+    ) -> JobRecord:  # fmt: skip
+        """`update`, for code that is not async."""
+        return self._rota.wait_for(self.update(args=args, kwargs=kwargs, priority=priority, delay=delay, run_at=run_at))
 
     def delete_sync(self) -> None:
         """`delete`, for code that is not async."""
@@ -365,7 +417,7 @@ class DeadLetters:
         """`delete`, for code that is not async."""
         return self._rota.wait_for(self.delete(queue=queue, task=task, error=error, text=text, limit=limit))
 
-    async def _pages(self, *, limit: int | None, **filters: str | None) -> AsyncIterator[Sequence[JobRecord]]:
+    async def _pages(self, *, limit: int | None, **filters: Any) -> AsyncIterator[Sequence[JobRecord]]:
         """Pages until the end. What is acted upon leaves the index, so each page starts where the last one ended."""
         if limit is not None and limit < 0:
             raise InvalidOption("limit", f"must be 0 or more, not {limit!r}")
@@ -404,6 +456,14 @@ def full_history(snapshot: Snapshot) -> list[HistoryEntry]:
     ):
         entries.append(HistoryEntry(at=record.ended_at, verb="expire", state="cancelled", note=record.reason))
     return sorted(entries, key=lambda entry: entry.at)
+
+
+def _expiry_of(record: JobRecord) -> str:
+    """By when it must have started, as the scripts take it."""
+    options: Options = record.options
+    if options.expires_at is not None:
+        return str(options.expires_at)
+    return "" if options.expires_ms is None else str(record.enqueued_at + options.expires_ms)
 
 
 def _claimed(at: int, worker: str, attempt: int) -> HistoryEntry:

@@ -24,7 +24,9 @@ from rota.errors import (
     WorkflowNotFound,
 )
 from rota.store.flows import Flows
+from rota.store.search import Search
 from rota.store.store import Store
+from rota.store.tallies import Tallies
 from rota.store.ties import FLOWS, Ties
 from rota.store.views import Views
 
@@ -46,6 +48,8 @@ class Link:
         self.ties = Ties(store)
         self.flows = Flows(store, self.ties)
         self.views = Views(store.gateway, store.keys)
+        self.search = Search(store.gateway, store.keys, self.views)
+        self.tallies = Tallies(store.gateway, store.keys)
         #: What a receipt is worth where nothing else is asked for.
         self.durability: Durability = durability
         self._replicas = replicas

@@ -1,48 +1,72 @@
-"""Listing jobs: pages of one state, filtered by what their records say."""
+"""Listing and finding jobs: pages of one state or of all, in an order that no write disturbs."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from rota.core.job import JobRecord, checked_queue
 from rota.core.states import JobState
+from rota.core.terms import error_term, field_term, tag_term
 from rota.errors import InvalidOption
 from rota.link import Link
-from rota.store.views import PAGE, Page
+from rota.store.search import Question
+from rota.store.views import PAGE, Page, Position
 
-#: Records that one page of a filtered listing looks at, at most.
+#: Records that one page looks at, at most, where they are all that can tell.
 EXAMINED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a record must have to be listed; None asks for nothing."""
+    """What a job must be to be listed; None asks for nothing. Times are ms since 1970."""
 
     task: str | None = None
     tag: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    worker: str | None = None
     error: str | None = None
+    group: str | None = None
+    since: int | None = None
+    until: int | None = None
     text: str | None = None
 
     @property
-    def are_any(self) -> bool:
-        """True when a record can fail to match."""
-        return any(wanted is not None for wanted in (self.task, self.tag, self.error, self.text))
+    def terms(self) -> tuple[str, ...]:
+        """What the index of terms is asked for."""
+        found = [field_term(name, value) for name, value in self.fields.items()]
+        if self.tag is not None:
+            found.append(tag_term(self.tag))
+        if self.error is not None:
+            found.append(error_term(self.error))
+        if self.group is not None:
+            found.append(f"group={self.group}")
+        return tuple(found)
+
+    @property
+    def has_time(self) -> bool:
+        """True when the time matters."""
+        return self.since is not None or self.until is not None
 
     def match(self, record: JobRecord) -> bool:
-        """True when the record has all that is asked for."""
+        """True when the record is all that is asked for, as far as it can tell: of its group it knows nothing."""
+        at = record.ended_at if record.state.is_finished else record.enqueued_at
         return (
             (self.task is None or record.task == self.task)
             and (self.tag is None or self.tag in record.options.tags)
+            and all(field_term(name, value) in record.options.terms for name, value in self.fields.items())
+            and (self.worker is None or record.worker == self.worker)
             and (self.error is None or (record.error is not None and record.error.type == self.error))
+            and (self.since is None or (at or 0) >= self.since)
+            and (self.until is None or (at or 0) < self.until)
             and (self.text is None or _mentions(record, self.text))
         )
 
 
 async def list_jobs(
     connect: Callable[[], Awaitable[Link]],
-    state: JobState | str,
+    state: JobState | str | None,
     *,
     queue: str | None,
     filters: Filters,
@@ -51,26 +75,42 @@ async def list_jobs(
     order: str | None,
 ) -> Page:
     """See `Rota.jobs`. What is asked for is checked before the server is."""
-    state = checked_state(state)
+    wanted = None if state is None else checked_state(state)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
         raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
-    order = order or ("newest" if state.is_finished else "oldest")
-    if order not in ("oldest", "newest"):
+    if order not in (None, "oldest", "newest"):
         raise InvalidOption("order", f"{order!r} is neither oldest nor newest")
+    question = Question(
+        state=wanted, task=filters.task, terms=filters.terms, worker=filters.worker, since=filters.since,
+        until=filters.until,
+    )  # fmt: skip
     if queue:
         checked_queue(queue)
     link = await connect()
-    views = link.views
-    queues = await link.names_of(queue) if queue else await views.queues()
+    queues = await link.names_of(queue) if queue else await link.views.queues()
+    is_finished = wanted is not None and wanted.is_finished
+    order = order or ("newest" if is_finished or wanted is None else "oldest")
+    if wanted is None or wanted is JobState.PROCESSING or question.needs_index:
+        return await _found_by_index(link, queues, question, filters, cursor, limit, order)
+    return await _found_in_state(link, wanted, queues, filters, cursor, limit, order)
+
+
+async def _found_in_state(
+    link: Link, state: JobState, queues: list[str], filters: Filters, cursor: str | None, limit: int, order: str
+) -> Page:
+    """Pages of one state's own order; a text is looked for in each record."""
+    span = (filters.since, filters.until)
     found: list[JobRecord] = []
     examined = 0
     while True:
         # Where few may match, a small page is no reason to ask for few at a time.
-        wanted = min(max(limit, PAGE), EXAMINED - examined) if filters.are_any else limit
-        records, position = await views.page(state, queues=queues, cursor=cursor, limit=wanted, order=order)
+        wanted = limit if filters.text is None else min(max(limit, PAGE), EXAMINED - examined)
+        records, position = await link.views.page(
+            state, queues=queues, cursor=cursor, limit=wanted, order=order, span=span
+        )
         for place, (record, reached) in enumerate(records, 1):
             examined += 1
-            if filters.match(record):
+            if filters.text is None or filters.match(record):
                 found.append(record)
                 if len(found) == limit:
                     position = reached if place < len(records) else position
@@ -78,6 +118,29 @@ async def list_jobs(
         cursor = position.cursor() if position else None
         if cursor is None or len(found) >= limit or examined >= EXAMINED:
             return Page(found, cursor, examined)
+
+
+async def _found_by_index(
+    link: Link, queues: list[str], question: Question, filters: Filters, cursor: str | None, limit: int, order: str
+) -> Page:
+    """Pages in the order in which jobs were enqueued, queue by queue."""
+    listing = f"{question.state.value if question.state else 'any'} {order} run"
+    position = Position.of(cursor) if cursor is not None else Position(listing, queues[0] if queues else "")
+    if cursor is not None and (position.queue not in queues or position.listing != listing):
+        raise InvalidOption("cursor", f"{cursor!r} belongs to another listing")
+    found: list[JobRecord] = []
+    examined = 0
+    for queue in queues[queues.index(position.queue) if queues else 0 :]:
+        after = position.run if queue == position.queue else ""
+        async for run, record in link.search.find(queue, question, after=after, order=order):
+            if record is not None:
+                examined += 1
+                if (question.state is None or record.state is question.state) and filters.match(record):
+                    found.append(record)
+            # Without a record: it has looked long enough, and this is how far it came.
+            if record is None or len(found) == limit or examined >= EXAMINED:
+                return Page(found, Position(listing, queue, 0.0, run).cursor(), examined)
+    return Page(found, None, examined)
 
 
 def checked_state(state: JobState | str) -> JobState:

@@ -34,6 +34,10 @@ class Middleware:
         """Goes around an attempt: `return await run()` in the middle. What it raises counts as the handler's."""
         return await run()
 
+    def serve(self, app: Any) -> Any:
+        """Goes around the HTTP API, where there is one: takes an ASGI application and returns one."""
+        return app
+
 
 async def wrap_enqueue(middleware: Middleware, call: Call[Any]) -> Call[Any]:
     """The call as this middleware lets it through."""

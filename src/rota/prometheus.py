@@ -1,7 +1,7 @@
 """What Prometheus scrapes of a store: the same figures from whichever process is asked, as all of them are the store's.
 
-Nothing here is counted in memory, so nothing starts at zero when a server restarts. A scrape costs three round trips
-and a handful of lookups for each queue, however many jobs there are.
+Nothing here is counted in memory, so nothing starts at zero when a server restarts. A scrape costs five round trips and
+a handful of lookups for each queue, however many jobs there are.
 """
 
 from __future__ import annotations
@@ -13,23 +13,32 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from rota.client import Rota
-from rota.core.exposition import CONTENT_TYPE, Family, render
+from rota.core.exposition import CONTENT_TYPE, Family, Sample, histogram_samples, render
+from rota.core.history import BOUNDS_MS, Counted, Times
 from rota.doctor import server_info
 from rota.errors import StoreError
 from rota.store.gauges import FlowGauges, Gauges, QueueGauges
+from rota.store.tallies import Tallies
 from rota.store.views import QueueInfo, WorkerInfo
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 
-#: Ends of a run, and the total of a queue that counts them.
-OUTCOMES: Final = ("completed", "failed", "cancelled", "deleted")
-#: Total of a queue -> the counter it is shown as.
+#: Outcome of a run -> the count of its task that says how often.
+OUTCOMES: Final[Mapping[str, str]] = {"completed": "completed", "failed": "dead", "cancelled": "cancelled"}
+#: Count of a task -> the counter that it is shown as.
 COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
-    "run": ("rota_jobs_enqueued_total", "Runs made: by enqueues, schedules, workflows and failure handlers."),
+    "enqueued": ("rota_jobs_enqueued_total", "Runs made: by enqueues, schedules, workflows and failure handlers."),
+    "started": ("rota_attempts_total", "Attempts begun."),
     "retried": ("rota_retries_total", "Attempts that failed and are made again."),
     "stalled": ("rota_lease_expired_total", "Attempts whose worker vanished."),
-    "redriven": ("rota_redriven_total", "Dead letters that were given another life."),
 }
+#: Total of a queue -> the counter that it is shown as.
+TOTALS: Final[Mapping[str, tuple[str, str]]] = {
+    "redriven": ("rota_redriven_total", "Dead letters that were given another life."),
+    "deleted": ("rota_deleted_total", "Runs that were deleted or purged."),
+}
+#: Every fourth power of two, from 4 ms to 70 min: the store knows each power, which would be many series for each task.
+_BOUNDS: Final = range(2, 23, 2)
 
 
 async def exposition(rota: Rota) -> str:
@@ -50,12 +59,15 @@ async def _families(rota: Rota) -> list[Family]:
     round_trip.add(time.perf_counter() - began)
     infos = await link.views.queue_infos(queues)
     workers = await link.views.workers()
+    tallies = await Tallies(link.gateway, rota.keys).read(queues)
+    tasks = {queue: tally.by_task() for queue, tally in zip(queues, tallies, strict=True)}
     gauges, flows = await Gauges(link.gateway, rota.keys).read(queues)
     return [
         _up(1),
         round_trip,
         *_queues(infos),
-        *_counters(infos),
+        *_counters(infos, tasks),
+        *_times(tasks),
         *_workers(infos, workers),
         *_around(gauges, flows),
         *_server(await server_info(link.store)),
@@ -86,18 +98,38 @@ def _queues(infos: Sequence[QueueInfo]) -> list[Family]:
     return [jobs, oldest, paused]
 
 
-def _counters(infos: Sequence[QueueInfo]) -> list[Family]:
-    ended = Family("rota_jobs_total", "counter", "Runs that have ended, by outcome.")
-    found = [ended]
+def _counters(infos: Sequence[QueueInfo], tasks: Mapping[str, Mapping[str, Counted]]) -> list[Family]:
+    ended = Family("rota_jobs_total", "counter", "Runs that have ended, by outcome; failed: for good.")
+    counters = {count: Family(name, "counter", help) for count, (name, help) in COUNTERS.items()}
+    totals = {total: Family(name, "counter", help) for total, (name, help) in TOTALS.items()}
+    for queue, by_task in tasks.items():
+        for task, counted in by_task.items():
+            for outcome, count in OUTCOMES.items():
+                ended.add(getattr(counted, count), queue=queue, task=task, outcome=outcome)
+            for count, family in counters.items():
+                family.add(getattr(counted, count), queue=queue, task=task)
     for info in infos:
-        for outcome in OUTCOMES:
-            ended.add(info.totals[outcome], queue=info.name, outcome=outcome)
-    for total, (name, help) in COUNTERS.items():
-        counter = Family(name, "counter", help)
-        for info in infos:
-            counter.add(info.totals[total], queue=info.name)
-        found.append(counter)
-    return found
+        for total, family in totals.items():
+            family.add(info.totals[total], queue=info.name)
+    return [ended, *counters.values(), *totals.values()]
+
+
+def _times(tasks: Mapping[str, Mapping[str, Counted]]) -> list[Family]:
+    wait = Family("rota_job_wait_seconds", "histogram", "From the time that a job was due to the start of an attempt.")
+    run = Family("rota_job_run_seconds", "histogram", "How long attempts took that completed or failed.")
+    for queue, by_task in tasks.items():
+        for task, counted in by_task.items():
+            wait.samples.extend(_histogram(counted.wait, queue, task))
+            run.samples.extend(_histogram(counted.run, queue, task))
+    return [wait, run]
+
+
+def _histogram(times: Times, queue: str, task: str) -> list[Sample]:
+    starts = [0, *(place + 1 for place in _BOUNDS)]
+    ends = [*(place + 1 for place in _BOUNDS), len(times.buckets)]
+    counts = [sum(times.buckets[start:end]) for start, end in zip(starts, ends, strict=True)]
+    bounds = [BOUNDS_MS[place] / 1000 for place in _BOUNDS]
+    return histogram_samples({"queue": queue, "task": task}, bounds, counts, times.total_ms / 1000)
 
 
 def _workers(infos: Sequence[QueueInfo], workers: Sequence[WorkerInfo]) -> list[Family]:

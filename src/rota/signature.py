@@ -200,6 +200,15 @@ class Signature:
         except (msgspec.ValidationError, RecursionError):
             self.decode(encoded)
 
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by the names of their parameters, as far as they have any."""
+        return dict(zip(self._positional, args, strict=False)) | kwargs
+
+    @property
+    def positional(self) -> list[str]:
+        """Names of the parameters that can be given by position, in their order."""
+        return list(self._positional)
+
     def takes(self, name: str) -> bool:
         """True when an argument can be given by that name."""
         return name in self._names or self._var_named is not None

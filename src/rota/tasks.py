@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import msgspec
 
@@ -29,6 +41,7 @@ from rota.core.job import (
 from rota.core.retry import to_ms
 from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
+from rota.core.terms import checked_index, terms_of
 from rota.core.workflow import StepResult
 from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, TaskConflict, UnknownTask
 from rota.failures import SUFFIX, FailureHandler, HandlerDecorator
@@ -87,6 +100,15 @@ class Call(Generic[R]):
             parents=self.parents, results=self.results, durability=self.durability,
         )  # fmt: skip
 
+    def once(self, token: str) -> Self:
+        """Makes this call one that is carried out once: for a day, whoever enqueues with that token gets its run.
+
+        Without an id of its own the job is called after the token.
+        """
+        flags = "-" if not self.job.id else self.job.flags
+        self.job = self.job._replace(id=self.job.id or token, flags=f"{flags}!{checked_id(token)}")
+        return self
+
     def moved(self, queue: str, parents: tuple[Parent, ...]) -> Call[R]:
         """The same call, in one shard of its queue, and with what it comes after found in its own."""
         return Call(
@@ -106,7 +128,7 @@ class Prepared(Generic[P, R]):
         options = {**task.rota.defaults_of(given.get("queue", task.queue)), **task.defaults, **given}
         self._queue = checked_new_queue(options.pop("queue", task.queue))
         self._id = "" if options.get("id") is None else checked_id(options["id"])
-        self._due = _moment(options.pop("delay", None), options.pop("run_at", None))
+        self._due = moment(options.pop("delay", None), options.pop("run_at", None))
         self._on_same_id = _on_same_id(options)
         options.pop("id", None)
         self._durability: Durability | None = _durability(options)
@@ -114,12 +136,14 @@ class Prepared(Generic[P, R]):
         self.options = make_options(options) if options else DEFAULT_OPTIONS
         if self._parents:
             self.options = msgspec.structs.replace(self.options, after=tuple(map(str, self._parents)))
+        if self.options.tags:
+            self.options = msgspec.structs.replace(self.options, terms=terms_of(self.options.tags, {}))
         self._expiry = _expiry(self.options)
         self._flags = self._on_same_id.flags
         #: The record up to its arguments, the same for every call.
         self._head = encode_body(self.options, task.name, b"")
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
         results: list[StepResult] = []
         try:
@@ -129,23 +153,29 @@ class Prepared(Generic[P, R]):
         limit = self.task.rota.max_payload
         if len(arguments) > limit:
             raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
-        job = NewJob(self._id, self.options.priority, self._due, self._expiry, self._head + arguments, self._flags)
+        options, head = self.options, self._head
+        if self.task.index:
+            named = self.task.signature.named(args, kwargs)
+            fields = {name: named[name] for name in self.task.index if name in named}
+            options = msgspec.structs.replace(options, terms=terms_of(options.tags, fields))
+            head = encode_body(options, self.task.name, b"")
+        job = NewJob(self._id, options.priority, self._due, self._expiry, head + arguments, self._flags)
         return Call(
             self.task,
             job,
             self._queue,
-            options=self.options,
+            options=options,
             on_same_id=self._on_same_id,
             parents=self._parents,
             results=tuple(results),
             durability=self._durability,
         )
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""
         return await self.task.rota.enqueue(self.call(*args, **kwargs))
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""
         return self.task.rota.wait_for(self.enqueue(*args, **kwargs))
 
@@ -161,6 +191,7 @@ class Task(Generic[P, R, C]):
         name: str | None,
         queue: str,
         run_in: RunIn | None,
+        index: Sequence[str] = (),
         defaults: Mapping[str, Any],
     ) -> None:
         is_async = _is_async(function, "rota.task")
@@ -172,6 +203,8 @@ class Task(Generic[P, R, C]):
         self.queue = checked_new_queue(queue)
         self.run_in: RunIn = _run_in(self.name, run_in, is_async=is_async)
         self.defaults = dict(defaults)
+        #: Parameters by whose values its jobs can be found.
+        self.index = checked_index(index, list(inspect.signature(function).parameters))
         self.failure_handler: FailureHandler | None = None
         update_wrapper(self, function, updated=())  # the function's own attributes must not hide those of the task
         self._plain = Prepared(self, {})
@@ -238,15 +271,15 @@ class Task(Generic[P, R, C]):
             chosen["timeout"] = timeout
         return Prepared(self, chosen)
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
         return self._plain.call(*args, **kwargs)
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls this task with its default options; returns once it is stored."""
         return await self._plain.enqueue(*args, **kwargs)
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""
         return self._plain.enqueue_sync(*args, **kwargs)
 
@@ -452,7 +485,8 @@ def _run_in(name: str, run_in: Any, *, is_async: bool) -> RunIn:
     return run_in
 
 
-def _moment(delay: Any, run_at: Any) -> str:
+def moment(delay: Any, run_at: Any) -> str:
+    """When a job may start, as the scripts take it: "" is now."""
     if delay is not None and run_at is not None:
         raise InvalidOption("delay", "give delay or run_at, not both")
     if run_at is not None:

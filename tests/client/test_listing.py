@@ -6,6 +6,7 @@ import asyncio
 import base64
 import itertools
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -176,21 +177,108 @@ async def test_filtered_pages_find_every_match(
 
     assert [n for page in pages for n in numbers(page.jobs)] == [n for n, yes in enumerate(matching) if yes == "1"]
     assert all(len(page.jobs) <= limit for page in pages)
-    assert sum(page.examined for page in pages) == len(matching)
+    assert sum(page.examined for page in pages) == matching.count("1")
 
 
 async def test_a_page_examines_a_bounded_number_of_records_in_few_calls(
     rota: Rota, send: Task[[int], Any, Any], raw: redis.Redis
 ) -> None:
     await many(send, 2_500)
-    needle = await send.using(tags=["needle"]).enqueue(9_999)
+    needle = await send.enqueue(9_999)
     before = calls_of(raw, "evalsha")
 
-    pages = await all_pages(rota, JobState.PENDING, 1, tag="needle")
+    pages = await all_pages(rota, JobState.PENDING, 1, text="9999")
 
     assert [job.ref for page in pages for job in page.jobs] == [needle.ref]
     assert [page.examined for page in pages] == [EXAMINED_AT_MOST, EXAMINED_AT_MOST, 501]
     assert calls_of(raw, "evalsha") - before <= 20
+
+
+async def test_what_is_indexed_is_found_without_examining_others(
+    rota: Rota, send: Task[[int], Any, Any], hand: Hand
+) -> None:
+    @rota.task(index=["user", "amount"])
+    async def pay(user: str, amount: float = 0, *, note: str = "") -> None: ...
+
+    await many(send, 1_500)
+    await rota.enqueue_many(pay.using(tags=["vip"] if n % 10 == 0 else []).call(f"u{n % 50}", n) for n in range(100))
+    await end_all(hand, JobState.COMPLETED, 3)
+
+    async def found(state: JobState | None, **filters: Any) -> tuple[int, int]:
+        pages = [await rota.jobs(state, limit=50, **filters)]
+        while pages[-1].cursor:
+            pages.append(await rota.jobs(state, limit=50, cursor=pages[-1].cursor, **filters))
+        refs = [job.ref for page in pages for job in page.jobs]
+        assert len(refs) == len(set(refs))
+        return len(refs), sum(page.examined for page in pages)
+
+    assert await found(JobState.PENDING, task="pay") == (100, 100)
+    assert await found(JobState.PENDING, task="pay", tag="vip") == (10, 10)
+    assert await found(None, fields={"user": "u7"}) == (2, 2)
+    assert await found(None, fields={"user": "u7", "amount": 57}) == (1, 1)
+    assert await found(None, fields={"user": "u7"}, task="send") == (0, 0)
+    assert await found(JobState.COMPLETED, task="send") == (3, 3)
+    assert await found(JobState.COMPLETED, worker=hand.store.participant) == (3, 3)
+    assert await found(None, worker="nobody") == (0, 0)
+    assert await found(JobState.COMPLETED, task="pay") == (0, 0)
+    assert await found(None) == (1_600, 1_600)
+
+
+async def test_times_are_those_of_the_end_or_of_the_enqueueing(
+    rota: Rota, send: Task[[int], Any, Any], hand: Hand
+) -> None:
+    await many(send, 3)
+    await end_all(hand, JobState.FAILED, 1)
+    first = (await rota.jobs(JobState.FAILED)).jobs[0]
+    while await rota.views.now() <= (first.ended_at or 0) + 1:
+        pass  # until the clock has moved on
+    await end_all(hand, JobState.FAILED, 1, error="KeyError")
+    await send.enqueue(3)
+    middle = datetime.fromtimestamp(((first.ended_at or 0) + 1) / 1000, UTC)
+
+    assert numbers((await rota.jobs(JobState.FAILED, since=middle)).jobs) == [1]
+    assert numbers((await rota.jobs(JobState.FAILED, until=middle)).jobs) == [0]
+    assert numbers((await rota.jobs(JobState.FAILED, until=middle, error="KeyError")).jobs) == []
+    assert numbers((await rota.jobs(JobState.FAILED, since=middle, task="send")).jobs) == [1]
+    assert numbers((await rota.jobs(JobState.PENDING, since=middle)).jobs) == [3]
+    assert numbers((await rota.jobs(JobState.PENDING, until=middle)).jobs) == [2]
+    assert numbers((await rota.jobs(since=middle, order="oldest")).jobs) == [1, 3]
+
+
+async def test_processing_jobs_stay_on_their_pages_while_their_leases_move(
+    rota: Rota, send: Task[[int], Any, Any], hand: Hand
+) -> None:
+    await many(send, 6)
+    claimed = await hand.claim(6, queue="default")
+    seen: list[int] = []
+    cursor: str | None = None
+    while True:
+        page = await rota.jobs(JobState.PROCESSING, limit=2, cursor=cursor)
+        seen += numbers(page.jobs)
+        # Those that were listed last are renewed first.
+        for job in claimed[::-1]:
+            await hand.store.heartbeat("default", [(job.run, job.claim)])
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+    assert seen == [0, 1, 2, 3, 4, 5]
+
+
+async def test_what_is_changed_in_place_is_found_by_what_it_is_now(rota: Rota) -> None:
+    @rota.task(index=["user"])
+    async def pay(user: str) -> None: ...
+
+    await pay.using(id="x", tags=["old"], delay=60).enqueue("anna")
+    await pay.using(id="x", tags=["new"], delay=60).enqueue("berta")
+
+    async def found(**filters: Any) -> int:
+        return len((await rota.jobs(**filters)).jobs)
+
+    assert [await found(tag="old"), await found(fields={"user": "anna"})] == [0, 0]
+    assert [await found(tag="new"), await found(fields={"user": "berta"}), await found(task="pay")] == [1, 1, 1]
+    await rota.job("x").delete()
+    assert [await found(tag="new"), await found(fields={"user": "berta"}), await found(task="pay")] == [0, 0, 0]
 
 
 # --- while jobs come and go ------------------------------------------------------------------------------------------

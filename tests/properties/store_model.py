@@ -5,6 +5,7 @@ Times are milliseconds of a clock that only moves when it is told to, so the mod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -72,6 +73,8 @@ class Model:
     last_tick: int | None = None
     grace_until: int = 0
     fence: int = 0
+    #: What has happened so far, and how long it took, as the history has it.
+    counted: Counter[str] = field(default_factory=Counter[str])
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -103,6 +106,7 @@ class Model:
         assert self.holder(run.id) is None
         run.state = "pending" if run.due <= self.now else "scheduled"
         self.runs[run.run] = run
+        self.counted["enqueued"] += 1
 
     def cancel(self, name: str, reach: str) -> str:
         run = self.kept(name)
@@ -156,6 +160,8 @@ class Model:
             run.claimed_at, run.lease, run.is_renewed = self.now, self.now + LEASE_MS, False
             run.expires = None
             run.attempt += 1
+            self.counted["started"] += 1
+            self.counted["waited_ms"] += self.now - run.due
         return taken
 
     def heartbeat(self, worker: str, held: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -190,14 +196,19 @@ class Model:
         return "cancelled"
 
     def complete(self, name: str) -> None:
+        self.counted["completed"] += 1
+        self.counted["ran_ms"] += self.now - self.runs[name].claimed_at
         self._end(self.runs[name], "completed")
 
     def fail(self, name: str, delay: int | None) -> None:
         run = self.runs[name]
         run.failures += 1
+        self.counted["failed"] += 1
+        self.counted["ran_ms"] += self.now - run.claimed_at
         if delay is None:
             self._end(run, "failed")
         else:
+            self.counted["retried"] += 1
             self._try_again(run, delay)
 
     def snooze(self, name: str, delay: int) -> None:
@@ -254,11 +265,14 @@ class Model:
             run.handbacks += 1
             return
         run.stalls += 1
+        self.counted["stalled"] += 1
         if run.at_most_once or run.stalls > run.max_stalls:
             self._end(run, "failed")
 
     def _end(self, run: Run, state: str) -> None:
         run.state, run.expires = state, None
+        if state != "completed":
+            self.counted["dead" if state == "failed" else state] += 1
         if run.keeps_nothing:
             self._forget(run)
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, cast
@@ -21,6 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from rota.core.history import COUNTS, MINUTE_MS, Counted
 from rota.core.job import JobRef, Keep
 from rota.core.states import JobState
 from rota.store import scripts
@@ -28,6 +30,7 @@ from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
 from rota.store.store import Cancelled as GivenUp
 from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed, Store
+from rota.store.tallies import Tallies
 from tests.leaks import delete_keys
 from tests.properties.store_model import LEASE_MS, Model, Run
 from tests.servers import Server
@@ -37,7 +40,7 @@ T = TypeVar("T")
 IS_LONG: Final = bool(os.environ.get("ROTA_TEST_LONG"))
 #: A clock that stands still until it is moved, so that the model can be exact to the millisecond.
 FROZEN: Final = "tests:frozen"
-EPOCH_MS: Final = 1_763_280_000_000
+EPOCH_MS: Final = 2_000_000_000_000  # ahead of every clock: what the server itself expires stays
 
 WORKERS: Final = ("w1", "w2")
 IDS: Final = ("", "a", "a", "b")
@@ -199,7 +202,7 @@ class StoreMachine(RuleBasedStateMachine):
         started = "started" if delay is None else "unstarted"
         reports: dict[str, tuple[Report, Callable[[], None]]] = {
             "complete": (
-                Completed(run, claim, self._rule(job, JobState.COMPLETED), b"1"),
+                Completed(run, claim, f"{self._rule(job, JobState.COMPLETED)} noop", b"1"),
                 lambda: model.complete(run),
             ),
             "fail": (
@@ -265,6 +268,20 @@ class StoreMachine(RuleBasedStateMachine):
         self._check_lines({run.decode(): line.decode() for run, line in found[-2].items()})
         for id, run in found[-1].items():
             assert self.ids_of[run.decode()] == id.decode()
+
+    @invariant()
+    def what_was_counted_is_what_has_happened(self) -> None:
+        last = self.model.now // MINUTE_MS
+        (tally,) = self._do(Tallies(self.gateway, self.driver.keys).read([QUEUE], "minute", last - 60, last))
+        (found,) = tally.by_task().values() or [Counted()]
+        named = {name: getattr(found, name) for name in COUNTS[:8]}
+        named |= {"waited_ms": found.wait.total_ms, "ran_ms": found.run.total_ms}
+        assert named == {name: self.model.counted[name] for name in COUNTS}
+        assert (found.wait.count, found.run.count) == (found.started, found.completed + found.failed)
+        pages = Counter[int]()
+        for added in tally.pages.values():
+            pages.update(added)
+        assert +pages == +Counter(dict(enumerate(tally.sums)))
 
     def _check_lines(self, lines: dict[str, str]) -> None:
         """What happened to each run: state, claim and counts."""
@@ -409,6 +426,7 @@ def test_the_store_does_what_a_dictionary_would_on_long_walks(new_machine: Calla
             for _, step in rng.choices(STEPS, weights, k=120):
                 step(machine, rng)
                 machine.every_run_is_in_exactly_one_index_and_that_is_what_the_model_says()
+            machine.what_was_counted_is_what_has_happened()
             machine.teardown()
         except Exception as error:
             error.add_note(f"walk it again with ROTA_TEST_SEED={seed}; it was walk {walk}")

@@ -10,7 +10,7 @@ import redis
 
 from rota.core.after import Parent, checked_parents
 from rota.core.codec import UndecodableRecord, decode_body, encode_body, encode_error
-from rota.core.job import ErrorRecord, JobRef, Keep, Options
+from rota.core.job import ErrorRecord, JobRef, Keep, Options, encode_run
 from rota.core.same_id import OnSameId, Reject
 from rota.core.states import JobState
 from rota.core.workflow import Flow, Step
@@ -48,6 +48,8 @@ REJECT: Final = Reject()
 STATES: Final = tuple(state.value for state in JobState)
 WAITING: Final = ("pending", "scheduled", "blocked")
 FINISHED: Final = ("completed", "failed", "cancelled")
+#: What stays when all jobs are gone, by the beginnings of their keys: what has happened.
+HISTORY: Final = frozenset({"slots", "tally", "minute_tally", "hour_tally", "minute", "hour"})
 DEFAULT_KEEP: Final = Keep()
 #: How an attempt may end, by what its worker reports.
 ENDS: Final = ("complete", "fail", "fail for good", "snooze", "hand back", "give up", "lose")
@@ -267,6 +269,48 @@ class Driver:
         yield from self._lock_problems(queue, state_of, jobs)
         yield from self._tie_problems(queue, state_of, jobs)
         yield from self._news_problems(queue, jobs)
+        yield from self._index_problems(queue, state_of, jobs)
+
+    def _index_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
+        """Each run is found by its task, its terms and its error, and nothing else is found."""
+        slots, chunks = self.hash("slots", queue=queue), self.hash("chunks", queue=queue)
+        visible = {run: jobs[run] for run in jobs.keys() & state_of.keys()}
+        columns: dict[str, str] = {}
+        for chunk in chunks:
+            found = cast(bytes, self.redis.get(self.key("column", chunk, queue=queue)) or b"")
+            columns |= {chunk + encode_run(n)[7:]: str(slot) for n, slot in enumerate(found) if slot}
+        for run in columns.keys() ^ visible.keys():
+            yield f"{run} is in one of records and columns, not in both"
+        for run, record in visible.items():
+            task = record.split("\n")[2] if record.count("\n") > 2 else "?"
+            if task != "?" and columns.get(run) not in (slots.get(task), "1"):
+                yield f"{run} of {task} ({slots.get(task)}) is in the column as {columns.get(run)}"
+        counted = {chunk: str(sum(run[:7] == chunk for run in visible)) for chunk in {run[:7] for run in visible}}
+        if counted != chunks:
+            yield f"chunks: {chunks}, but there are {counted}"
+        yield from self._term_problems(queue, state_of, visible)
+
+    def _term_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
+        terms, errors = self.hash("terms", queue=queue), self.hash("errors", queue=queue)
+        for run, record in jobs.items():
+            options = (record.split("\n")[1] if "\n" in record else "").split("\t")
+            wanted = set(options[7].split()) if len(options) > 7 else set[str]()
+            has = set(terms.get(run, "").split())
+            if run in errors and not any(word.startswith("error=") for word in has):
+                yield f"{run} is not found by its error: {has}"
+            if (state_of[run] == "failed") != any(word.startswith("group=") for word in has):
+                yield f"{run} is {state_of[run]}, and has the terms {has}"
+            if wanted != {word for word in has if not word.startswith(("error=", "group="))}:
+                yield f"{run} has the terms {has}, not {wanted}"
+        held = {(word, run) for run, words in terms.items() for word in words.split()}
+        prefix = self.key("term", "x", queue=queue)[:-1]
+        words = [key.removeprefix(prefix) for key in self.all_keys() if key.startswith(prefix)]
+        found = {(word, run) for word in words for run in self.index("term", word, queue=queue)}
+        for word, run in held ^ found:
+            yield f"{run} and {word}: only one of them knows the other"
+        groups, described = {word[6:] for word in words if word.startswith("group=")}, self.hash("groups", queue=queue)
+        if groups != described.keys():
+            yield f"groups are described as {described}, but there are {groups}"
 
     def _lock_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
         """Of the runs of a lock that are due, one is pending or at work, and the others wait in its lane."""

@@ -6,10 +6,10 @@ import pytest
 
 from rota.core.job import JobRef
 from rota.core.states import JobState
-from tests.store.driver import FINISHED, QUEUE, Driver, new_job
+from tests.store.driver import FINISHED, HISTORY, QUEUE, Driver, new_job
 
 #: What tells of the queue and not of one job.
-LASTING = {"meta", "events", "rules", "kept", "call", "calls", "beats", "idle"}
+LASTING = {"meta", "events", "rules", "kept", "call", "calls", "beats", "idle"} | HISTORY
 
 
 async def _bring_to(driver: Driver, ref: JobRef, state: str) -> None:

@@ -17,7 +17,7 @@ from rota.store.gateway import Argument, Call
 from rota.store.scripts import script
 from rota.store.store import LEASE_MS, Claimed, Made, Store
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
-from tests.store.driver import CLOCK, QUEUE, Driver, completed, failed, new_job, ref_of, refs_of, run_of
+from tests.store.driver import CLOCK, HISTORY, QUEUE, Driver, completed, failed, new_job, ref_of, refs_of, run_of
 
 OTHER: Final = "other"
 THIRD: Final = "third"
@@ -545,7 +545,7 @@ async def test_what_a_failure_cancelled_is_forgotten_soon_after_the_dead_letter(
     assert not await driver.exists(parent)
     assert not await driver.exists(child)
     left = {key.partition("}:")[2].partition(":")[0] for key in driver.all_keys()}
-    assert left <= {"meta", "events", "calls", "idle", "beats", "call"}
+    assert left <= {"meta", "events", "calls", "idle", "beats", "call"} | HISTORY
 
 
 async def test_what_a_cancelled_job_cancelled_is_kept_by_its_own_rule(driver: Driver) -> None:

@@ -31,7 +31,9 @@ INCLUDES: Final = all_includes()
 
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 each_include = pytest.mark.parametrize("include", INCLUDES, ids=lambda include: include.name)
-each_file = pytest.mark.parametrize("file", [*SCRIPTS, *INCLUDES], ids=lambda file: file.path.name)
+each_file = pytest.mark.parametrize(
+    "file", [*SCRIPTS, *INCLUDES], ids=lambda file: f"{file.path.parent.name}/{file.path.name}"
+)
 
 
 @each_script

@@ -17,7 +17,7 @@ from rota.store.flows import Flows
 from rota.store.gateway import Argument, Call
 from rota.store.store import LEASE_MS, Claimed
 from rota.store.ties import FLOWS, Message
-from tests.store.driver import QUEUE, Driver, new_job
+from tests.store.driver import QUEUE, Driver, body, new_job
 
 #: Where a sign of life leaves its time, which is later when it comes again.
 LIFE: Final = ("meta", "beats", "seen", "processing", "stopping")
@@ -116,6 +116,13 @@ async def posted(scene: Scene) -> None:
     await scene.driver.post()
 
 
+async def updated(scene: Scene, ref: JobRef, flags: str) -> None:
+    seen = (await scene.driver.read(ref)).digest
+    new = body([9], priority=5)
+    outcome = await scene.driver.client.update(ref, seen=seen, flags=flags, priority=5, due="+9", expiry="", body=new)
+    assert outcome == "updated"
+
+
 async def refused(made: Awaitable[Any]) -> None:
     with pytest.raises(JobNotFound):
         await made
@@ -199,6 +206,13 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "cancel scheduled": (lambda s: s.driver.client.cancel(s.scheduled), EQUAL, ()),
     "cancel running": (lambda s: s.driver.client.cancel(JobRef(QUEUE, "p1")), EQUAL, ()),
     "cancel finished": (lambda s: s.driver.client.cancel(s.done), EQUAL, ()),
+    "enqueue once": (
+        lambda s: s.driver.client.enqueue(QUEUE, [new_job("once")._replace(flags="-!token")] * 2),
+        EQUAL,
+        (),
+    ),
+    "update": (lambda s: updated(s, s.pending, "dot"), NO_ANSWER, ()),
+    "update dead": (lambda s: updated(s, s.dead, "d"), NO_ANSWER, ()),
     "delete": (lambda s: s.driver.client.delete(s.pending), EQUAL, ()),
     "delete running": (lambda s: s.driver.client.delete(JobRef(QUEUE, "p1")), EQUAL, ()),
     "delete finished": (lambda s: s.driver.client.delete(s.done), EQUAL, ()),
@@ -253,7 +267,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
     from rota.store import scripts
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
-    assert reading == {"page", "read", "read_schedules", "due_schedules"}
+    assert reading == {"page", "read", "read_locks", "read_schedules", "read_tally", "due_schedules"}
     named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
     assert named.union(*WITHIN.values()) | SCHEDULES == set(scripts.names()) - reading
 

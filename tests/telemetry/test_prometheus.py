@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rota import Every, Rota
+from rota import Every, Job, Rota
 from rota.core.states import JobState
 from rota.prometheus import exposition
-from rota.store.store import Lost
+from rota.store.store import Completed, Lost
 from tests.client.hands import Hand, move_to
 from tests.servers import OwnServers, Server
 from tests.telemetry.scrape import Scrape
@@ -40,6 +40,12 @@ def send(rota: Rota) -> Any:
     return send
 
 
+async def finish(hand: Hand, job: Job[Any]) -> None:
+    """Completes a job as a worker does, which says whose it was."""
+    claimed = await hand.take(job)
+    await hand.store.report(job.queue, [Completed(claimed.run, claimed.claim, "60000:10 send", b"")])
+
+
 async def scrape(rota: Rota) -> Scrape:
     return Scrape(await exposition(rota))
 
@@ -47,7 +53,8 @@ async def scrape(rota: Rota) -> Scrape:
 async def test_a_scrape_says_how_many_jobs_are_in_each_state_and_how_each_ended(
     rota: Rota, hand: Hand, send: Any
 ) -> None:
-    for state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.SCHEDULED, JobState.PROCESSING):
+    await finish(hand, await send.enqueue())
+    for state in (JobState.FAILED, JobState.CANCELLED, JobState.SCHEDULED, JobState.PROCESSING):
         await move_to(await send.enqueue(), state, hand)
     await send.enqueue()
 
@@ -55,10 +62,12 @@ async def test_a_scrape_says_how_many_jobs_are_in_each_state_and_how_each_ended(
 
     for state in JobState:
         assert seen("rota_queue_jobs", queue="mail", state=state.value) == (0 if state is JobState.BLOCKED else 1)
-    assert seen("rota_jobs_enqueued_total", queue="mail") == 6
+    assert seen("rota_jobs_enqueued_total", queue="mail", task="send") == 6
+    assert seen("rota_attempts_total", queue="mail", task="send") == 4
     for outcome in ("completed", "failed", "cancelled"):
-        assert seen("rota_jobs_total", queue="mail", outcome=outcome) == 1
-    assert seen("rota_retries_total", queue="mail") == 1
+        assert seen("rota_jobs_total", queue="mail", task="send", outcome=outcome) == 1
+    assert seen("rota_retries_total", queue="mail", task="send") == 1
+    assert seen("rota_redriven_total", queue="mail") == seen("rota_deleted_total", queue="mail") == 0
     assert seen("rota_queue_oldest_age_seconds", queue="mail") >= 0
     assert seen("rota_queue_paused", queue="mail") == 0
 
@@ -71,7 +80,26 @@ async def test_a_scrape_counts_workers_that_vanished_and_the_attempts_they_had(
 
     await hand.store.report("mail", [Lost(claimed.run, claimed.claim)])
 
-    assert (await scrape(rota))("rota_lease_expired_total", queue="mail") == 1
+    assert (await scrape(rota))("rota_lease_expired_total", queue="mail", task="send") == 1
+
+
+async def test_a_scrape_has_histograms_of_how_long_jobs_waited_and_ran(rota: Rota, hand: Hand, send: Any) -> None:
+    for _ in range(3):
+        await finish(hand, await send.enqueue())
+
+    seen = await scrape(rota)
+
+    for name in ("rota_job_wait_seconds", "rota_job_run_seconds"):
+        assert seen(f"{name}_count", queue="mail", task="send") == 3
+        assert seen(f"{name}_sum", queue="mail", task="send") < 60
+        bounds = [dict(labels)["le"] for found, labels in seen.samples if found == f"{name}_bucket"]
+        assert bounds == [
+            "0.004", "0.016", "0.064", "0.256", "1.024", "4.096", "16.384", "65.536", "262.144", "1048.576",
+            "4194.304", "+Inf",
+        ]  # fmt: skip
+        below = [seen(f"{name}_bucket", queue="mail", task="send", le=bound) for bound in bounds]
+        assert below == sorted(below)
+        assert below[-1] == 3
 
 
 async def test_a_scrape_says_who_serves_a_queue_and_with_how_many_slots(rota: Rota, hand: Hand, send: Any) -> None:

@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -18,14 +18,20 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from rota import Job, JobFailed, WorkflowFailed
 from rota.otel import OpenTelemetry
 from rota.otel.figures import LIFE
+from rota.server import create_app
 from tests.eventually import eventually
 from tests.leaks import delete_keys
+from tests.server.api import open_api
 from tests.servers import Server
 from tests.telemetry.collector import Collector, SeenSpan
 from tests.worker.crew import Crew
 
 #: Two supervisors' worth of processes are started, once for all tests of this file.
 pytestmark = pytest.mark.timeout(120)
+
+
+#: The trace that a caller of the HTTP API names.
+CALLER: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 @dataclass(slots=True)
@@ -81,6 +87,15 @@ async def _tell(crew: Crew, collector: Collector) -> Story:
         first = flow.step(shop.step.call("pick")).undo(shop.unstep.call("pick"))
         flow.step(shop.step.call("ship"), after=[first])
         await flow.commit()
+    app = create_app(crew.rota, auth="none")
+    caller = {"traceparent": f"00-{CALLER}-00f067aa0ba902b7-01"}
+    async with open_api(app) as api:
+        for name, type_ in (("posted", "charge"), ("dependent", "pack")):
+            body = {"type": type_, "data": [8], "dependencies": [jobs["posted"].id] if name == "dependent" else []}
+            answer = await api.request("POST", "/api/jobs", json=body, headers=caller)
+            jobs[name] = crew.rota.job(answer.json()["jobId"])
+        await api.request("GET", "/api/jobs/none", headers=caller)
+        await api.request("GET", "/healthz", headers=caller)
     crew.rota.middleware.clear()
     jobs["plain"] = await shop.tick.enqueue(3)  # nobody traces this producer
     worker = await crew.start(
@@ -99,7 +114,7 @@ async def _tell(crew: Crew, collector: Collector) -> Story:
     with pytest.raises(WorkflowFailed):
         await flow.result(20)
     provider.force_flush()
-    expected = {"process mail-fail": 1, "process slow": 1, "process flow": 3, "process fast": 6, "process default": 4}
+    expected = {"process mail-fail": 1, "process slow": 1, "process flow": 3, "process fast": 6, "process default": 8}
     await eventually(lambda: all(len(collector.named(name)) >= count for name, count in expected.items()), 20)
     await eventually(lambda: len(collector.metric("rota.job.end_to_end")) >= 4, 20)
     worker.terminate()
@@ -118,6 +133,26 @@ def test_one_trace_reaches_from_the_request_to_the_dependents_attempt(story: Sto
     (request,) = story.collector.named("POST /orders")
     assert story.creation("charge").parent_id == request.span_id
     assert story.creation("label").parent_id == story.attempts("pack")[0].span_id
+
+
+def test_one_trace_reaches_from_a_callers_post_to_the_dependents_attempt(story: Story) -> None:
+    """S2-30: a caller in any language names its trace; a span per request, and everything that came of it."""
+    posts = story.collector.named("POST /api/jobs")
+
+    assert [(span.kind, span.attributes["http.response.status_code"]) for span in posts] == [("SERVER", 201)] * 2
+    for name, post in zip(("posted", "dependent"), posts, strict=True):
+        spans = [post, story.creation(name), *story.attempts(name)]
+        assert {span.trace_id for span in spans} == {CALLER}, name
+        assert story.creation(name).parent_id == post.span_id
+    assert len(story.attempts("posted")) == 2, "a retry among them"
+
+
+def test_a_request_is_named_by_its_route_and_probes_are_not_traced(story: Story) -> None:
+    (missing,) = story.collector.named("GET /api/jobs/{job_id}")
+
+    assert (missing.attributes["http.response.status_code"], missing.is_error) == (404, False)
+    assert missing.attributes["url.path"] == "/api/jobs/none"
+    assert not [span for span in story.collector.spans if span.attributes.get("url.path") == "/healthz"]
 
 
 def test_retries_are_attempts_of_their_own_and_belong_to_the_enqueue(story: Story) -> None:
@@ -196,14 +231,14 @@ def test_metrics_have_buckets_for_seconds_and_count_what_happened(story: Story) 
     runs = story.collector.metric("messaging.process.duration")
     outcomes = {(p.attributes["rota.job.task"], p.attributes["rota.job.outcome"]): p.value for p in runs}
 
-    assert outcomes["charge", "retried"] == outcomes["charge", "completed"] == 1
+    assert outcomes["charge", "retried"] == outcomes["charge", "completed"] == 2
     assert outcomes["hang", "timeout"] == outcomes["send", "failed"] == 1
     assert outcomes["tick", "completed"] == 6
     for name in ("messaging.process.duration", "rota.job.wait", "rota.job.end_to_end"):
         assert {(point.unit, point.bounds) for point in story.collector.metric(name)} == {("s", LIFE)}
     assert {point.value for point in story.collector.metric("rota.job.in_flight")} == {0}
     waits = {p.attributes["rota.job.task"]: p.value for p in story.collector.metric("rota.job.wait")}
-    assert waits["charge"] == 1, "only the first attempt of a job has waited since its enqueue"
+    assert waits["charge"] == 2, "only the first attempt of a job has waited since its enqueue"
 
 
 def test_what_handlers_log_names_the_job_and_its_trace(story: Story) -> None:

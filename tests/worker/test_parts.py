@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,10 @@ from rota.errors import InvalidOption
 from rota.store.store import Claimed
 from rota.worker import pool as pool_module
 from rota.worker.config import WorkerConfig, parse_queues
-from rota.worker.executor import HandlerStopped, StoppableCall
 from rota.worker.flights import Flight, Flights
 from rota.worker.pool import Pool, RunnerProcess
 from rota.worker.processes import cpu_seconds, descendants, kill_tree, rss_bytes
+from rota.worker.threads import HandlerStopped, StoppableCall, Threads
 from rota.worker.wire import Ears, FromRunner, Lag, Log, Mouth, decode_from_runner, frame
 from tests.eventually import eventually, eventually_sync
 
@@ -146,6 +148,43 @@ def test_a_stop_hits_the_call_and_never_what_its_thread_does_next() -> None:
             call.interrupt()
             assert isinstance(future.exception(5), HandlerStopped | None)
             assert threads.submit(sum, range(100)).result(5) == 4950
+
+
+async def test_calls_in_threads_run_at_once_and_bring_what_they_return_or_raise() -> None:
+    threads, gate = Threads(), threading.Barrier(20)
+
+    def meet(number: int) -> int:
+        gate.wait(10)  # goes on when all of them are here
+        if number % 2:
+            raise StopIteration(number)
+        return number
+
+    ended = await asyncio.gather(*(threads.run(partial(meet, number)) for number in range(20)), return_exceptions=True)
+
+    assert [value for value in ended if isinstance(value, int)] == list(range(0, 20, 2))
+    assert all(isinstance(error, RuntimeError | StopIteration) for error in ended[1::2])
+    names = [thread for thread in threading.enumerate() if thread.name.startswith("rota-handler-")]
+    assert len(names) >= 20
+    await threads.run(lambda: None)
+    assert threads._count == 20, "there are enough for one more"
+
+
+async def test_a_call_in_a_thread_that_nobody_waits_for_any_more_runs_on() -> None:
+    threads, goes_on, is_over = Threads(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        goes_on.wait(10)
+        is_over.set()
+
+    waiting = asyncio.create_task(threads.run(work))
+    await eventually(lambda: threads._under_way == 1)
+    waiting.cancel()
+    goes_on.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await eventually(is_over.is_set)
+    await eventually(lambda: threads._under_way == 0)
 
 
 # --- the wire ----------------------------------------------------------------------------------------------------

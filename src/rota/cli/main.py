@@ -31,6 +31,8 @@ from rota.errors import (
 #: is asked for, and not for the list of them: what one command needs, the others do not wait for.
 COMMANDS: Final = {
     "worker": "Run the jobs of a program's tasks.",
+    "server": "Serve the HTTP API.",
+    "token": "Make, list and revoke tokens of the HTTP API.",
     "dev": "Run everything at once, for development.",
     "enqueue": "Enqueue a job.",
     "job": "Look at jobs, and act on one.",

@@ -54,6 +54,15 @@ log_level_option = click.option("--log-level", type=click.Choice(LOG_LEVELS), de
 @click.option("--burst", is_flag=True, help="Stop when nothing is left to do.")
 @click.option("--max-jobs", type=int, help="Renew a process after so many jobs.")
 @click.option("--max-rss", type=int, metavar="MB", help="Renew a process that has grown beyond this.")
+@click.option(
+    "--metrics-port",
+    type=int,
+    metavar="PORT",
+    help="Serve /metrics for Prometheus, and /healthz and /readyz for probes; 0: on any free port.",
+)
+@click.option(
+    "--metrics-host", metavar="HOST", default="127.0.0.1", show_default=True, help="The address that it listens on."
+)
 @click.option("--name", help="A name to be known by; else one is made of host and process.")
 @click.option(
     "--reload", "reloads", is_flag=True, help="For development: restart when a .py file below this folder changes."
@@ -105,6 +114,8 @@ def worker_command(
         "--grace": config.grace,
         "--max-jobs": config.max_jobs,
         "--max-rss": config.max_rss_mb,
+        "--metrics-port": config.metrics_port,
+        "--metrics-host": config.metrics_host,
         "--name": config.name,
         "--log-format": log_format,
         "--log-level": log_level,

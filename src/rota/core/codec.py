@@ -2,9 +2,9 @@
 
 A job's record, as enqueued, is four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; options, or
 nothing; the task; the arguments. The options are parts with tabs between, because the scripts replace some of them when
-an id is enqueued again: general ones, attempts, backoff, max_stalls, tags, meta and trace, lock, what it comes after.
-What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON object
-of named ones, where positional ones beyond the names stand under `*`.
+an id is enqueued again: general ones, attempts, backoff, max_stalls, tags, meta and trace, lock, what it comes after,
+terms. What happened to a run: one line, see `include/record.lua`. Arguments: a JSON array of positional ones, or a JSON
+object of named ones, where positional ones beyond the names stand under `*`.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ def encode_options(options: Options) -> bytes:
         _encode(_Data(options.tags, options.meta, options.trace)),
         options.lock.encode(),
         " ".join(options.after).encode(),
+        " ".join(options.terms).encode(),
     )
     return b"\t".join(b"" if part == b"{}" else part for part in parts).rstrip(b"\t")
 
@@ -165,7 +166,7 @@ def decode_options(text: bytes) -> Options:
 def _decode_options(text: bytes) -> Options:
     parts = text.split(b"\t")
     # What a newer version may have added behind is none of ours.
-    general, attempts, pace, stalls, data, lock, after = [*parts[:7], *[b""] * (7 - len(parts))]
+    general, attempts, pace, stalls, data, lock, after, terms = [*parts[:8], *[b""] * (8 - len(parts))]
     kept = _general.decode(general or b"{}")
     paced = _pace.decode(pace or b"{}")
     said = _data.decode(data or b"{}")
@@ -178,6 +179,7 @@ def _decode_options(text: bytes) -> Options:
         trace=said.trace,
         lock=lock.decode(),
         after=tuple(after.decode().split()),
+        terms=tuple(terms.decode().split()),
     )
 
 

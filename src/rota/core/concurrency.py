@@ -1,4 +1,4 @@
-"""How many slots a worker should have when asked to decide for itself (`--concurrency auto`). A pure rule."""
+"""How many slots a worker should have when asked to decide for itself, and how many jobs to claim. Pure rules."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ HIGH_LAG_MS: Final = 100
 LOW_LAG_MS: Final = 30
 FREE_CPU: Final = 0.75
 FULL_CPU: Final = 0.95
+#: With fewer slots than this, so many jobs may be claimed ahead all the same.
+MIN_AHEAD: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,11 @@ def next_slots(load: Load) -> int:
     return load.slots
 
 
-def ahead(landed: int, elapsed_s: float, round_trip_s: float, slots: int) -> int:
+def ahead(landed: int, elapsed_s: float, cycle_s: float, slots: int) -> int:
     """How many jobs to claim beyond the free slots, so that there is one for each slot that becomes free meanwhile.
 
-    As many as will land during a round trip, going by those that landed in the last `elapsed_s`; twice that, because
-    they do not come evenly; no more than there are slots. Where handlers take longer than round trips, that is none.
+    As many as will land until the next claim is answered, going by those that landed in the last `elapsed_s`; twice
+    that, because they do not come evenly; and within bounds, because the next ones may take longer. Where handlers take
+    longer than a cycle of claims, that is none.
     """
-    return min(slots, int(2 * landed * round_trip_s / elapsed_s)) if landed else 0
+    return min(max(slots, MIN_AHEAD), int(2 * landed * cycle_s / elapsed_s)) if landed else 0

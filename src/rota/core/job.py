@@ -242,6 +242,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     lock: str = ""
     #: What it comes after: `queue:id@run`, with a ? before one that may also fail.
     after: tuple[str, ...] = ()
+    #: What it is found by: see `core.terms`.
+    terms: tuple[str, ...] = ()
     #: The workflow that it is a step, or a compensation, of.
     workflow: str = ""
     #: The trace that it was enqueued in, as W3C headers (`traceparent`, …); nothing where there was none.

@@ -34,6 +34,7 @@ from rota.failures import SUFFIX
 from rota.jobs import Job
 from rota.middleware import AMBIENT, Middleware
 from rota.otel.figures import Figures
+from rota.otel.requests import TracedRequests
 from rota.tasks import Call
 from rota.workflows import Workflow
 
@@ -113,6 +114,10 @@ class OpenTelemetry(Middleware):
         with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes):
             headers = _headers()
         return call.traced(headers) if headers else call
+
+    def serve(self, app: Any) -> Any:
+        """One span for each request."""
+        return TracedRequests(app, self._tracer)
 
     # --- running -----------------------------------------------------------------------------------------------
 

@@ -78,7 +78,11 @@ class Gateway:
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         """Runs one script; sends it again if the answer did not come."""
-        return await self._persist(self._evaluate, Call(name, keys, arguments))
+        return await self._persist(self._evaluate, Call(name, keys, arguments), self._servers.ask)
+
+    async def run_aside(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """The same on another connection, for when the one that all share may be broken and not know it yet."""
+        return await self._persist(self._evaluate, Call(name, keys, arguments), self._ask_aside)
 
     async def run_many(self, calls: Sequence[Call]) -> list[Any]:
         """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran.
@@ -213,16 +217,20 @@ class Gateway:
             for words, reply in zip(commands, replies, strict=True)
         ]
 
-    async def _evaluate(self, call: Call) -> Any:
+    async def _evaluate(self, call: Call, ask: Callable[[str, bytes], Awaitable[Any]]) -> Any:
         name, keys, arguments = call
         loaded = script(name, self._clock, is_cluster=self._is_cluster)
         command = pack(("EVALSHA", loaded.digest, len(keys), *keys, *arguments))
-        reply = await self._servers.ask(keys[0], command)
+        reply = await ask(keys[0], command)
         if _code(reply) == "NOSCRIPT":
             # After a restart, a failover or a flush: sending the source runs it, and leaves it cached.
             command = pack(("EVAL", loaded.source, len(keys), *keys, *arguments))
-            reply = await self._servers.ask(keys[0], command)
+            reply = await ask(keys[0], command)
         return _checked(reply)
+
+    async def _ask_aside(self, key: str, command: bytes) -> Any:
+        async with (await self._servers.find(key)).aside(0) as connection:
+            return (await connection.ask(command))[0]
 
     async def _evaluate_all(self, calls: Sequence[Call]) -> list[Any]:
         commands: list[tuple[str, bytes]] = []
@@ -232,7 +240,7 @@ class Gateway:
         replies = await self._ask_all(commands, {call.script for call in calls})
         # Alone it finds its way: to a server that has yet to load it, or to the node where its slot is now.
         return [
-            _checked(reply) if _code(reply) not in _ALONE else await self._evaluate(call)
+            _checked(reply) if _code(reply) not in _ALONE else await self._evaluate(call, self._servers.ask)
             for call, reply in zip(calls, replies, strict=True)
         ]
 

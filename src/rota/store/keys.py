@@ -27,8 +27,14 @@ class KeySpec:
     expiry: str
     meaning: str
 
+    @property
+    def has_ttl(self) -> bool:
+        """True where the server itself lets it expire."""
+        return self.expiry in _TTLS
+
 
 PERMANENT: Final = "none"
+_TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "31 days")
 WITH_JOB: Final = "with its job"
 
 #: name -> spec, for the keys of one queue.
@@ -74,6 +80,17 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
     "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "slots": KeySpec("slots", "hash", "all", PERMANENT, "task -> its number; the minute in which was last counted"),
+    "tally": KeySpec("tally", "string", "all", PERMANENT, "what has happened since ever, 64 numbers for each task"),
+    "minute_tally": KeySpec("minute_tally", "string", "all", PERMANENT, "the tally as the latest minute began"),
+    "hour_tally": KeySpec("hour_tally", "string", "all", PERMANENT, "the tally as the latest hour began"),
+    "minute": KeySpec("minute:{name}", "string", "all", "25 h", "what one minute added to the tally"),
+    "hour": KeySpec("hour:{name}", "string", "all", "31 days", "what one hour added to the tally"),
+    "column": KeySpec("column:{name}", "string", "enqueue", WITH_JOB, "slots of the tasks of 1,024 runs, a byte each"),
+    "chunks": KeySpec("chunks", "hash", "enqueue", WITH_JOB, "first seven characters of runs -> how many there are"),
+    "term": KeySpec("term:{name}", "zset", "enqueue", WITH_JOB, "runs with one tag, declared field or error"),
+    "terms": KeySpec("terms", "hash", "enqueue", WITH_JOB, "run -> the terms that it is found by"),
+    "groups": KeySpec("groups", "hash", "fail", WITH_JOB, "group of dead letters -> class and message of its errors"),
     "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
     "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
     "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
@@ -82,6 +99,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
     "calls": KeySpec("calls:{name}", "hash", "all", "10 min", "a caller's latest calls and their outcomes"),
     "call": KeySpec("call:{name}", "string", "all", "10 min", "outcome of one rare call, by its token"),
+    "firsts": KeySpec("firsts:{name}", "string", "enqueue", "24 h", "the run that a call with an idempotency key made"),
 }
 
 #: name -> spec, for the keys that belong to no queue.
@@ -107,12 +125,20 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "queued:{name}", "zset", "turn", "with its workflow", "workflows of one name that wait for a place"
     ),
     "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
+    "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),
+    "token_uses": KeySpec("token_uses", "hash", "server", PERMANENT, "API token -> when it was last used, ms"),
+    "session": KeySpec("session:{name}", "string", "server", "12 h", "a login, by the hash of its cookie"),
+    "misses": KeySpec("misses:{name}", "string", "server", "60 s", "failed logins from one address"),
+    "answer": KeySpec("answer:{name}", "string", "server", "24 h", "what a POST with an idempotency key was answered"),
+    "audit": KeySpec("audit", "stream", "server", "capped", "who changed what over HTTP, before and after"),
 }
 
 #: Events a queue keeps, about.
 EVENTS_KEPT: Final = 10_000
 #: Of a cluster.
 SLOTS: Final = 16_384
+#: Entries the audit log keeps, about.
+AUDIT_KEPT: Final = 10_000
 _FAIL: Final = "-fail"
 _SHARD: Final = re.compile(r".+~([0-9]{1,3})of([1-9][0-9]{0,2})")
 #: What a script calls the keys of the queue's failures: `fail_pending` is `pending` of `mail-fail`.
@@ -203,4 +229,4 @@ def spec_of(key: str, namespace: str) -> KeySpec | None:
 def is_permanent(key: str, namespace: str) -> bool:
     """True for a key that may stay in the server for ever, or as long as the jobs and workers it speaks of."""
     spec = spec_of(key, namespace)
-    return spec is not None and spec.expiry != "10 min"
+    return spec is not None and not spec.has_ttl

@@ -51,20 +51,23 @@ class NewJob(NamedTuple):
     due: str
     expiry: str
     body: bytes
-    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`.
+    #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`; behind a ! a token
+    #: by which it is made once.
     flags: str = "-"
 
 
 class Made(NamedTuple):
     """What became of a new job: its run ("made"), or the unfinished run of its id and what happened to that one.
 
-    "updated", "in_use" (left alone), or why it cannot be changed into the job asked for: "task", "after"; "untied":
-    there is no such run any more, and the job comes after others.
+    "updated", "in_use" (left alone), "again" (its token made that one before), or why it cannot be changed into the job
+    asked for: "task", "after"; "untied": there is no such run any more, and the job comes after others.
     """
 
     id: str
     run: str
     outcome: str = "made"
+    #: When it was made, ms; 0 where that is not known.
+    at: int = 0
 
     @property
     def is_new(self) -> bool:
@@ -94,7 +97,7 @@ class Claims(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """Report: the attempt succeeded."""
+    """Report: the attempt succeeded. `rule` is how long it is kept, and behind a space its task."""
 
     run: str
     claim: str
@@ -185,6 +188,17 @@ class Store:
         answer = await self._rare("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
         return answer.decode()
 
+    async def update(
+        self, ref: JobRef, *, seen: str, flags: str, priority: int, due: str, expiry: str, body: bytes
+    ) -> str:
+        """Changes a run that waits, or the arguments of a dead letter: "updated", or why not.
+
+        "missing", "changed" since it was read (`seen` is its digest then), "processing", "ended" and how.
+        """
+        words: list[Argument] = [ref.id, ref.run or "", seen, flags, priority, due, expiry, body]
+        answer = await self._rare("update", ref.queue, words)
+        return answer.decode()
+
     async def delete(self, ref: JobRef) -> str:
         """Removes a run: "deleted", "stopping" (its handler has been told) or "missing"."""
         answer = await self._rare("delete", ref.queue, [ref.id, ref.run or ""])
@@ -262,14 +276,15 @@ class Store:
         return refused
 
     async def heartbeat(
-        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS
+        self, queue: str, held: Sequence[tuple[str, str]], *, lease_ms: int = LEASE_MS, is_aside: bool = False
     ) -> dict[str, str]:
         """Extends the leases of (run, claim) pairs; run -> "cancelled" | "lost" for handlers that must stop."""
         told: dict[str, str] = {}
         for start in range(0, max(1, len(held)), BATCH):
             part = held[start : start + BATCH]
             words: list[Argument] = [self.participant, lease_ms, *(word for pair in part for word in pair)]
-            answer = await self.gateway.run("heartbeat", self.script_keys("heartbeat", queue), words)
+            run = self.gateway.run_aside if is_aside else self.gateway.run
+            answer = await run("heartbeat", self.script_keys("heartbeat", queue), words)
             told |= {part[int(answer[at])][0]: answer[at + 1].decode() for at in range(0, len(answer), 2)}
         return told
 
@@ -497,7 +512,8 @@ class _Door:
 
 
 def _answer(load: _Load, answer: list[bytes]) -> None:
-    number = int(answer[0])
+    before, _, now = answer[0].partition(b" ")
+    number, at = int(before), int(now or 0)
     others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
     place = 0
     for asked, jobs in load.parts:
@@ -508,5 +524,5 @@ def _answer(load: _Load, answer: list[bytes]) -> None:
             else:
                 number += 1
                 run = encode_run(number)
-                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run))
+                asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run, "made", at))
             place += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,15 +14,17 @@ from rota.core.codec import decode_history, decode_record
 from rota.core.job import HistoryEntry, JobRecord, JobRef, base_of, is_run
 from rota.core.states import JobState
 from rota.errors import InvalidOption
-from rota.store.gateway import Gateway
+from rota.store.gateway import Argument, Gateway
 from rota.store.keys import Keys
 from rota.store.scripts import script
 
 #: A worker that has been silent for longer is shown as DEAD (S2-23).
 ALIVE_MS: Final = 10_000
 PAGE: Final = 200
-#: What is counted of a queue from its first job on: runs made, how they ended, what became of their attempts.
-TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted", "retried", "stalled")
+#: What is counted of a queue from its first job on. Its tally says more, by task.
+TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted")
+#: Of those who wait for one lock, so many are named.
+WAITERS_SHOWN: Final = 10
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
@@ -62,6 +65,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     record: JobRecord
     history: list[HistoryEntry]
     at: int
+    #: Of the record as it is stored: says whether it has changed since.
+    digest: str = ""
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -80,6 +85,26 @@ class QueueInfo(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     totals: dict[str, int]
     oldest_pending_ms: int | None
+
+
+class LockInfo(msgspec.Struct, frozen=True):
+    """A lock of a queue: whose it is, and who waits for it."""
+
+    queue: str
+    name: str
+    #: `queue:id@run`. It is being processed since `since`, ms; or it is about to be, and has no such time.
+    holder: str
+    since: int | None
+    waiting: int
+    #: The first of those who wait.
+    waiters: tuple[str, ...]
+
+
+class LockPage(msgspec.Struct, frozen=True):
+    """Some locks, and how to go on; None at the end."""
+
+    locks: list[LockInfo]
+    cursor: str | None
 
 
 def merge_shards(infos: Sequence[QueueInfo]) -> list[QueueInfo]:
@@ -136,14 +161,31 @@ class Views:
         answer = await self._gateway.run("read", self._queue_keys("read", queue), words)
         at = int(answer[0])
         return [
-            Snapshot(decode_record(queue, fields), decode_history(fields[8]), at) if fields else None
+            Snapshot(
+                decode_record(queue, fields),
+                decode_history(fields[8]),
+                at,
+                hashlib.sha1(fields[1], usedforsecurity=False).hexdigest(),
+            )
+            if fields
+            else None
             for fields in answer[1:]
         ]
 
     async def page(
-        self, state: JobState, *, queues: Sequence[str], cursor: str | None, limit: int, order: str
+        self,
+        state: JobState,
+        *,
+        queues: Sequence[str],
+        cursor: str | None,
+        limit: int,
+        order: str,
+        span: tuple[int | None, int | None] = (None, None),
     ) -> tuple[list[tuple[JobRecord, Position]], Position | None]:
-        """Up to `limit` jobs in a state, queue by queue, each with its place; and where they ended, None at the end."""
+        """Up to `limit` jobs in a state, queue by queue, each with its place; and where they ended, None at the end.
+
+        `span` is the first score wanted and the first that no longer is.
+        """
         listing = f"{state.value} {order}"
         position = Position.of(cursor) if cursor is not None else Position(listing, queues[0] if queues else "")
         if cursor is not None and (position.queue not in queues or position.listing != listing):
@@ -155,7 +197,8 @@ class Views:
                 position = Position(listing, queue)
             wanted = limit - len(found)
             score = "" if position.score is None else f"{position.score:.17g}"
-            words = [state.value, order, score, position.run, wanted]
+            first, last = ("" if at is None else str(at) for at in span)
+            words = [state.value, order, score, position.run, wanted, first, last]
             answer = await self._gateway.run("page", self._queue_keys("page", queue), words)
             for at in range(0, len(answer), 3):
                 position = Position(listing, queue, float(answer[at + 1]), answer[at].decode())
@@ -200,6 +243,16 @@ class Views:
             )
         return infos
 
+    async def due_within(self, queues: Sequence[str], now: int, seconds: Sequence[int]) -> dict[str, dict[int, int]]:
+        """Queue -> seconds ahead -> scheduled jobs that fall due until then."""
+        commands = [
+            ["ZCOUNT", self._keys.queue(queue, "scheduled"), "-inf", str((now + ahead * 1000) * 256 + 255)]
+            for queue in queues
+            for ahead in seconds
+        ]
+        answers = iter(await self._gateway.commands(commands))
+        return {queue: {ahead: int(next(answers)) for ahead in seconds} for queue in queues}
+
     async def workers(self) -> list[WorkerInfo]:
         """Workers heard of in the last day, the latest first."""
         seen, infos, time = await self._gateway.commands(
@@ -218,6 +271,25 @@ class Views:
             is_alive = silent < ALIVE_MS and info.get("state") != "stopped"
             workers.append(WorkerInfo(name, "ALIVE" if is_alive else "DEAD", last_seen, silent, info))
         return workers
+
+    async def locks(self, queues: Sequence[str], *, lock: str = "", cursor: str | None, limit: int) -> LockPage:
+        """Locks that are held or wanted, queue by queue, about `limit` at a time; or one of that name in each queue.
+
+        While locks come and go, one that stays is seen once at least.
+        """
+        queue, place = _lock_place(cursor, queues)
+        found: list[LockInfo] = []
+        for name in queues[queues.index(queue) if queue else 0 :]:
+            while True:
+                words: list[Argument] = [place, limit, WAITERS_SHOWN, lock]
+                answer = await self._gateway.run("read_locks", self._queue_keys("read_locks", name), words)
+                place = answer[0].decode()
+                found += (_lock_info(name, answer[at : at + 5]) for at in range(1, len(answer), 5))
+                if place != "0" and len(found) >= limit:
+                    return LockPage(found, f"{name}:{place}")
+                if place == "0":
+                    break
+        return LockPage(found, None)
 
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""
@@ -263,6 +335,24 @@ def _pairs(answer: list[Any]) -> list[tuple[str, int]]:
     if answer and isinstance(answer[0], tuple | list):
         return [(member.decode(), int(float(score))) for member, score in answer]
     return [(answer[at].decode(), int(float(answer[at + 1]))) for at in range(0, len(answer), 2)]
+
+
+def _lock_info(queue: str, fields: Sequence[bytes]) -> LockInfo:
+    name, holder, since, waiting, waiters = (field.decode() for field in fields)
+    return LockInfo(
+        queue, name, f"{queue}:{holder}", int(since) if since else None, int(waiting),
+        tuple(f"{queue}:{waiter}" for waiter in waiters.split()),
+    )  # fmt: skip
+
+
+def _lock_place(cursor: str | None, queues: Sequence[str]) -> tuple[str, str]:
+    """Queue and place within it where a listing of locks goes on."""
+    if cursor is None:
+        return "", "0"
+    queue, _, place = cursor.rpartition(":")
+    if queue not in queues or not place.isdecimal() or not place.isascii() or int(place) >= 2**64:
+        raise InvalidOption("cursor", f"{cursor!r} was not made by this listing")
+    return queue, place
 
 
 def _score(head: list[Any]) -> int:

@@ -35,6 +35,9 @@ class WorkerConfig:
     #: How the runners log, text or json, and from which level on; None leaves that to the program.
     log_format: str | None = None
     log_level: str = "info"
+    #: Where /metrics, /healthz and /readyz are served; None: nowhere. 0 lets the system choose a port.
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -49,6 +52,8 @@ class WorkerConfig:
             raise InvalidOption("processes", f"{self.processes!r} is not 1 to 1,024")
         if self.log_format not in (None, "text", "json"):
             raise InvalidOption("log_format", f"{self.log_format!r} is neither text nor json")
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= 65_535:
+            raise InvalidOption("metrics_port", f"{self.metrics_port!r} is not 0 to 65,535")
         if self.grace < 0:
             raise InvalidOption("grace", f"{self.grace!r} is negative")
         for option, value in (("max_jobs", self.max_jobs), ("max_rss_mb", self.max_rss_mb)):

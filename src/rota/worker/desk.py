@@ -36,7 +36,9 @@ LOOK_AGAIN_S: Final = 1.8
 LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
 #: A job that was claimed ahead and has had no slot for this long is given back: another worker may have one.
-WAIT_FOR_SLOT_S: Final = 0.1
+WAIT_FOR_SLOT_S: Final = 0.5
+#: While every slot is busy nothing is urgent: what ends within this time is reported together.
+GATHER_S: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -78,6 +80,7 @@ class Desk:
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
         give_back: Callable[[], None],
+        give_back_late: Callable[[], None],
         hear_news: Callable[[str], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
@@ -86,6 +89,7 @@ class Desk:
         self._slots = slots
         self._take = take
         self._give_back = give_back
+        self._give_back_late = give_back_late
         self._hear_news = hear_news
         self._say_first = say_first
         self._is_burst = config.burst
@@ -104,6 +108,8 @@ class Desk:
         self._ahead = 0
         self.is_idle = asyncio.Event()
         self.is_connected = True
+        #: When the server last answered; by the loop's clock.
+        self.answered_at = 0.0
 
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
@@ -143,6 +149,8 @@ class Desk:
         """For ever: waits for something to do, and does it."""
         while True:
             await self._wait()
+            if self._flights.busy >= self._slots():
+                await asyncio.sleep(GATHER_S)
             try:
                 await self._exchange()
                 if not self.is_connected:
@@ -167,8 +175,8 @@ class Desk:
                 pass  # time to look
         self._something.clear()
         waiting = self._flights.waiting
-        if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= loop.time():
-            self._give_back()
+        if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= time.monotonic():
+            self._give_back_late()
 
     def _look_at(self, now: float) -> float:
         """When to look, if nothing happens before."""
@@ -205,7 +213,7 @@ class Desk:
         if not self._is_claiming:
             return False
         is_due = line.look_at <= now
-        return is_due or line.is_woken or (line.is_hopeful and self._room() > 0)
+        return is_due or line.is_woken or (line.is_hopeful and self._share(line) > 0)
 
     async def _round_trip(self, line: Line | None) -> None:
         reports = {queue: list(of_queue) for queue, of_queue in self._reports.items()}
@@ -231,6 +239,7 @@ class Desk:
             return
         sent_at = time.perf_counter()
         answers = await self._store.gateway.run_many(requests)
+        self.answered_at = asyncio.get_running_loop().time()
         self._trip_s = time.perf_counter() - sent_at
         for (queue, _, part), answer in zip(calls, answers, strict=False):
             for run, why in read_refusals(answer, part).items():
@@ -321,7 +330,7 @@ class Desk:
     def _reckon(self) -> None:
         """How many may be claimed ahead, going by what has landed since the last claim."""
         now, landed = time.perf_counter(), self._flights.landed
-        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s, self._slots())
+        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s + GATHER_S, self._slots())
         self._sent_at, self._landed = now, landed
 
     def _room(self) -> int:
@@ -330,8 +339,12 @@ class Desk:
         return max(0, self._slots() + self._ahead - flights.busy - len(flights.waiting))
 
     def _share(self, line: Line) -> int:
+        """How many jobs a line may be asked for."""
         room = self._room()
-        if not self._weighted or room <= 1:
+        if not self._weighted:
+            # Strictly in order: none, while a queue before it may have more.
+            return 0 if any(other.is_hopeful for other in self.lines[: self.lines.index(line)]) else room
+        if room <= 1:
             return room
         hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]
         return max(1, room * line.weight // sum(hopeful))

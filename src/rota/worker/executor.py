@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import ctypes
 import inspect
 import random
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -25,17 +22,13 @@ from rota.errors import Cancel, InvalidArguments, PayloadTooLarge, PermanentErro
 from rota.failures import FailureHandler
 from rota.tasks import Task
 from rota.worker.resources import Resources
+from rota.worker.threads import HandlerStopped, StoppableCall, Threads
 from rota.worker.wire import Cancelled, Completed, Ended, Failed, Run, Snoozed, Stopped
 
 Runnable = Task[Any, Any, Any] | FailureHandler
-MAX_THREADS: Final = 10_000
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _END: Final = object()
 _is_coroutine: Final = lru_cache(maxsize=1_000)(inspect.iscoroutinefunction)
-
-
-class HandlerStopped(BaseException):
-    """Raised inside a handler's thread that is to stop."""
 
 
 class Attempt:
@@ -73,7 +66,7 @@ class Executor:
         self._reporter_for = reporter_for
         self._state = state
         self._resources = Resources()
-        self._threads = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="rota-handler")
+        self._threads = Threads()
 
     async def attempt(self, attempt: Attempt) -> Ended:
         """Runs the handler and classifies what came of it."""
@@ -101,7 +94,7 @@ class Executor:
             # Whatever a handler raises, SystemExit and KeyboardInterrupt included, is how its attempt ended: the
             # runner itself goes on for the other jobs.
             return self._failed(body, order, error)
-        return Completed(order.flight, _rule(body.options.keep), result)
+        return Completed(order.flight, f"{_rule(body.options.keep)} {body.task}", result)
 
     async def close(self) -> None:
         """Cleans up what providers made for the process."""
@@ -137,7 +130,7 @@ class Executor:
         if attempt.is_stopping:
             raise HandlerStopped
         try:
-            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, attempt.thread))
+            return await self._threads.run(attempt.thread)
         finally:
             attempt.thread = None  # what comes after the handler is stopped as any coroutine is
 
@@ -180,41 +173,6 @@ def _counts(order: Run) -> Counts:
 @lru_cache(maxsize=100)
 def _rule(keep: Keep) -> str:
     return keep.rule(JobState.COMPLETED)
-
-
-class StoppableCall:
-    """A call in a thread that can be interrupted from outside, at its next line of Python."""
-
-    def __init__(self, context: contextvars.Context, call: Callable[[], Any]) -> None:
-        self._context = context
-        self._call = call
-        self._lock = threading.Lock()
-        self._thread: int | None = None
-        self._is_interrupted = False
-
-    def __call__(self) -> Any:
-        """Runs the call; whoever stops it afterwards stops nothing else."""
-        thread = threading.get_ident()
-        with self._lock:
-            if self._is_interrupted:
-                raise HandlerStopped
-            self._thread = thread
-        try:
-            return self._context.run(self._call)
-        finally:
-            with self._lock:
-                # An interruption that came too late must not hit what this thread does next.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
-                self._thread = None
-
-    def interrupt(self) -> None:
-        """Raises HandlerStopped in the thread, if it is still at it, or when it comes to it."""
-        with self._lock:
-            self._is_interrupted = True
-            if self._thread is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread), ctypes.py_object(HandlerStopped)
-                )
 
 
 class _Unstorable(Exception):

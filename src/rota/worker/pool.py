@@ -65,6 +65,11 @@ class RunnerProcess:
         self._outbox: list[ToRunner] = []
 
     @property
+    def is_usable(self) -> bool:
+        """It may be given jobs."""
+        return not (self.is_retired or self.has_ended)
+
+    @property
     def pid(self) -> int:
         """The process's id; 0 before it has started."""
         return self._process.pid if self._process is not None else 0
@@ -159,6 +164,8 @@ class Pool:
         self._log = log
         self._max_jobs = max_jobs
         self._max_rss = max_rss_mb * 2**20 if max_rss_mb else None
+        #: Runners are renewed when they have served long enough.
+        self.wears_out = max_jobs is not None or max_rss_mb is not None
         self._on_messages = on_messages
         self._on_death = on_death
         self._on_broken = on_broken
@@ -185,17 +192,20 @@ class Pool:
         self._has_started = True
         return first.facts
 
+    @property
+    def is_starting(self) -> bool:
+        """A loop runner is on its way that jobs will be given to."""
+        return any(r.kind == "loop" and r.is_usable and not r.is_ready for r in self.runners)
+
     def runner_for(self, kind: str) -> RunnerProcess:
         """Who takes the next job: the least busy loop runner, or an idle process runner, started if need be."""
-        usable = [r for r in self.runners if r.kind == kind and not r.is_retired and not r.has_ended]
         if kind == "process":
-            idle = [r for r in usable if not r.flights]
-            return idle[0] if idle else self._spawn("process")
+            idle = (r for r in self.runners if r.kind == "process" and r.is_usable and not r.flights)
+            return next(idle, None) or self._spawn("process")
+        usable = [r for r in self.runners if r.kind == "loop" and r.is_usable]
         if len(usable) == 1:
             return usable[0]
-        if not usable:
-            return self._spawn("loop")
-        return min(usable, key=lambda r: (not r.is_ready, len(r.flights)))
+        return min(usable, key=lambda r: (not r.is_ready, len(r.flights))) if usable else self._spawn("loop")
 
     def retire(self, runner: RunnerProcess) -> None:
         """Gives it no more jobs, and puts another in its place. It leaves when it has none left."""

@@ -278,6 +278,7 @@ def _facts(rota: Rota) -> dict[str, Any]:
             "queue": task.queue,
             "run_in": task.run_in,
             "schema": msgspec.to_builtins(task.signature.schema()),
+            "positional": task.signature.positional,
             "options": msgspec.to_builtins(task.options),
             "doc": (task.function.__doc__ or "").strip().partition("\n")[0],
         }

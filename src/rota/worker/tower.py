@@ -12,6 +12,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -60,6 +61,8 @@ class Tower:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.handlers: dict[str, dict[str, Any]] = {}
         self.finished = 0
+        #: Is told of every attempt that has ended, where somebody counts them.
+        self.watch: Callable[[Flight, Report], None] | None = None
 
     def learn(self, tasks: dict[str, dict[str, Any]], handlers: dict[str, dict[str, Any]]) -> None:
         """What the program declares, as its first runner says."""
@@ -91,7 +94,7 @@ class Tower:
         if self._flights.busy < self._slots():
             self._start(flight)
         else:
-            flight.claimed_at = asyncio.get_running_loop().time()
+            flight.claimed_at = monotonic()
             self._flights.waiting.append(flight)
 
     def start_waiting(self) -> None:
@@ -105,6 +108,14 @@ class Tower:
         waiting = self._flights.waiting
         while waiting:
             self._return_unstarted(waiting.popleft())
+
+    def give_back_late(self) -> None:
+        """The same, when they have waited long; but not while a runner starts, as that is what they wait for."""
+        if self._pool.is_starting:
+            for flight in self._flights.waiting:
+                flight.claimed_at = monotonic()
+        else:
+            self.give_back()
 
     def _return_unstarted(self, flight: Flight) -> None:
         self._flights.land(flight)
@@ -128,7 +139,7 @@ class Tower:
             self._started(flight)
 
     def _started(self, flight: Flight) -> None:
-        flight.started_at = asyncio.get_running_loop().time()
+        flight.started_at = monotonic()
         options = flight.options
         if options.timeout_ms is not None:
             self._remind("timeout", options.timeout_ms / 1000, flight)
@@ -145,7 +156,8 @@ class Tower:
                 if flight is not None:
                     runner.done += 1
                     self._land(flight, message)
-                    self._after_landing(runner)
+                    if runner.is_retired or self._pool.wears_out:
+                        self._after_landing(runner)
             elif isinstance(message, wire.Progress | wire.Log):
                 flight = runner.flights.get(message.flight)
                 if flight is not None:
@@ -213,14 +225,13 @@ class Tower:
 
     async def keep_calendar(self) -> None:
         """For ever: does what the calendar says, when it says."""
-        loop = asyncio.get_running_loop()
         while True:
             self._calendar_changed.clear()
-            for flight, what in self._flights.calendar.due(loop.time()):
+            for flight, what in self._flights.calendar.due(monotonic()):
                 self._act(flight, what)
             self._alarm_at = self._flights.calendar.next() or math.inf
             try:
-                async with asyncio.timeout_at(None if self._alarm_at == math.inf else self._alarm_at):
+                async with asyncio.timeout(None if self._alarm_at == math.inf else self._alarm_at - monotonic()):
                     await self._calendar_changed.wait()
             except TimeoutError:
                 continue  # something is due
@@ -238,7 +249,7 @@ class Tower:
                 flight.runner.kill()
 
     def _remind(self, what: str, seconds: float, flight: Flight) -> None:
-        at = self._flights.calendar.put((what, seconds), flight, asyncio.get_running_loop().time())
+        at = self._flights.calendar.put((what, seconds), flight, monotonic())
         if at < self._alarm_at:
             self._calendar_changed.set()
 
@@ -306,6 +317,8 @@ class Tower:
     def _report(self, flight: Flight, report: Report) -> None:
         self._flights.land(flight)
         self.finished += 1
+        if self.watch is not None:
+            self.watch(flight, report)
         self._report_to_desk(flight.job.queue, report)
         self._something_landed.set()
 
@@ -318,7 +331,7 @@ class Tower:
 
 def fields_of(flight: Flight) -> dict[str, Any]:
     """What a log record says of a flight, under the names used everywhere."""
-    took = asyncio.get_running_loop().time() - flight.started_at if flight.started_at else 0
+    took = monotonic() - flight.started_at if flight.started_at else 0
     return {
         "job_id": flight.job_id,
         "queue": flight.job.queue,

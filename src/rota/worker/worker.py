@@ -3,7 +3,8 @@
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
 passes on progress and logs, `courier` tells dependents of ends, `conductor` sees to workflows, `announcer` says that
-the worker lives, `janitor` sweeps, `ticker` fires schedules, `adapter` sizes it.
+the worker lives, `janitor` sweeps, `ticker` fires schedules, `adapter` sizes it. `probes` answers whoever asks how it
+is.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ from rota.worker.conductor import Conductor
 from rota.worker.config import WorkerConfig
 from rota.worker.courier import Courier
 from rota.worker.desk import Desk
+from rota.worker.figures import Figures
 from rota.worker.flights import Flight, Flights
 from rota.worker.heartbeat import Heartbeat
 from rota.worker.inbox import Inbox
 from rota.worker.janitor import Janitor
 from rota.worker.pool import Pool, RunnerProcess
+from rota.worker.probes import probed
 from rota.worker.sayings import Sayings
 from rota.worker.ticker import Ticker
 from rota.worker.tower import STOP_PATIENCE_S, Tower
@@ -74,7 +77,7 @@ class Worker:
         self.pool = Pool(
             config.app,
             loops=config.processes,
-            measures_lag=config.concurrency == "auto",
+            measures_lag=config.concurrency == "auto" or config.metrics_port is not None,
             log=(config.log_format, config.log_level) if config.log_format else None,
             max_jobs=config.max_jobs,
             max_rss_mb=config.max_rss_mb,
@@ -97,6 +100,8 @@ class Worker:
         self._courier: Courier
         self._conductor: Conductor
         self._sayings: Sayings
+        #: What it counts of itself, where somebody asks.
+        self._figures = Figures(self) if config.metrics_port is not None else None
         self._signals = 0
         #: Why it cannot go on; "" while it can.
         self._fault = ""
@@ -157,8 +162,9 @@ class Worker:
             self.config,
             self.flights,
             slots=lambda: self.slots,
-            take=self.tower.take,
+            take=self.tower.take if self._figures is None else self._figures.counting(self.tower.take),
             give_back=self.tower.give_back,
+            give_back_late=self.tower.give_back_late,
             hear_news=self._hear_news,
             say_first=self._sayings.flush,
         )
@@ -180,7 +186,15 @@ class Worker:
         }
         if self.config.concurrency == "auto":
             loops["adapter"] = Adapter(self)
-        await self._introduce(rota, store, announcer)
+        if self._figures is not None:
+            loops["figures"] = self._figures
+        async with probed(self, rota, heartbeat, self._figures):
+            await self._introduce(rota, store, announcer)
+            await self._go_on(loops)
+        await self._leave(store, announcer)
+
+    async def _go_on(self, loops: dict[str, Any]) -> None:
+        """Until it is asked to stop, and has drained."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(loop.run(), name=f"rota-{name}") for name, loop in loops.items()]
             running.append(group.create_task(self.tower.keep_calendar(), name="rota-calendar"))
@@ -190,7 +204,6 @@ class Worker:
             await self._drain()
             for task in running:
                 task.cancel()
-        await self._leave(store, announcer)
 
     async def _introduce(self, rota: Rota, store: Store, announcer: Announcer) -> None:
         """Refuses a server that cannot be used; tells the store which queues, tasks and schedules there are."""
@@ -283,6 +296,8 @@ class Worker:
         self._courier.hear(queue)
 
     def _bury(self, runner: RunnerProcess) -> None:
+        if self._figures is not None:
+            self._figures.buried(runner)
         self.tower.bury(runner)
 
     def _give_up(self, reason: str) -> None:

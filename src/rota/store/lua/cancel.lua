@@ -24,6 +24,7 @@
 -- @include once
 -- @include record
 -- @include resolve
+-- @include tally
 -- @include text_of
 -- @include wake
 -- @include withdraw
@@ -49,6 +50,7 @@ local function cancel()
     wake(depart({ found }, "cancelled", now))
   end
   cancel_run(found, r, reason, now)
+  write_tally(now)
   return outcome
 end
 

@@ -26,12 +26,14 @@
 -- "fail:<ms>": when the failures of the queue want to be looked at), then run, counts ("" at the first attempt) and
 -- record for each run claimed
 
+-- @include count_started
 -- @include emit
 -- @include failures_due
 -- @include housekeeping
 -- @include now_ms
 -- @include record
 -- @include replay
+-- @include tally
 -- @include text_of
 -- @include tick
 -- @include wake
@@ -106,6 +108,7 @@ if #popped > 0 then
   redis.call("ZADD", processing, unpack(leases))
   if redis.call("EXISTS", expiring) > 0 then redis.call("ZREM", expiring, unpack(claimed)) end
   emit("claim", claimed)
+  count_started(popped, bodies, now)
   remember("claim", call, text_of(fence) .. " " .. table.concat(claimed, " "))
 end
 
@@ -117,6 +120,7 @@ else
   redis.call("ZREM", idle, worker)
   if not is_paused and redis.call("ZCARD", pending) > 0 then wake(1) end
 end
+write_tally(now)
 reply[2] = more and "0" or next_due(now, reap_from)
 local unsent = redis.call("ZRANGE", outbox, 0, 0, "WITHSCORES")[2]
 if unsent and tonumber(unsent) <= now then reply[3] = "outbox " end

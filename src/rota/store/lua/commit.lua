@@ -24,10 +24,12 @@
 -- @include doom
 -- @include drop
 -- @include emit
+-- @include index_run
 -- @include now_ms
 -- @include once
 -- @include parts
 -- @include place
+-- @include tally
 -- @include text_of
 -- @include unfinished
 -- @include wake
@@ -57,6 +59,7 @@ local function commit_one(run)
   if ends ~= "-" then redis.call("ZADD", expiring, ends, run) end
   redis.call("ZADD", blocked, text_of(place(priority, due)), run)
   made[#made + 1] = run
+  index_run(run, record)
   local cause = redis.call("HRANDFIELD", dooms .. ":" .. run, 1, "WITHVALUES")
   if cause[1] then
     doom(run, cause[1], now, cause[2])
@@ -71,6 +74,7 @@ local function commit()
   emit("enqueue", made)
   bury(now)
   if #made > 0 then wake(math.max(1, math.min(freed, 8))) end
+  write_tally(now)
   return table.concat(outcomes, " ")
 end
 

@@ -19,6 +19,7 @@
 -- @include emit
 -- @include fill
 -- @include now_ms
+-- @include tally
 -- @include text_of
 -- @include wake
 
@@ -58,4 +59,5 @@ end
 bury(now)
 for run, of_run in pairs(filled) do fill(run, of_run) end
 wake(math.min(freed, 8))
+write_tally(now)
 return text_of(told)

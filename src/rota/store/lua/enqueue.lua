@@ -3,6 +3,7 @@
 -- Makes runs, each with its record and its place in an index, all in one step. Where an id still has an unfinished
 -- run, the caller says what is to be done: nothing, or to change that run. One that is at work is not touched: a single
 -- follow-up waits for its end. Sent again with the same call number, it makes nothing and says what the first one did.
+-- A job that carries a token is made once: for a day the token stands for that run, whatever has become of it.
 --
 -- KEYS meta       hash  counter `run`
 -- KEYS jobs       hash  run -> record
@@ -14,18 +15,21 @@
 -- KEYS expiring   zset  run -> time it must have started by, ms
 -- KEYS locked     hash  run -> its lock
 -- KEYS follows    hash  follow-up -> the run that it waits for
+-- KEYS firsts     prefix  token -> the run that it made
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3] call       number of this call
 -- ARGV[4…] six for each job: "" or flags=chosen id, random suffix, priority, due moment, expiry moment or "", rest
 --          of the record (options, task, arguments). Flags: "-" leaves a run of that id alone,
---          else see `update`
+--          else see `update`; a token stands behind them with a ! between
 --
--- Returns the number before the first run made, then for each job that made none its index and "in_use run",
--- "updated run", or why it cannot be: "task run", "after run", "untied -"
+-- Returns the number before the first run made and the time, ms, with a blank between; then for each job that made none
+-- its index and "in_use run", "updated run", "again run" where its token was known, or why it cannot be: "task run",
+-- "after run", "untied -"
 
 -- @include emit
 -- @include followers
+-- @include index
 -- @include lanes
 -- @include moment
 -- @include now_ms
@@ -33,6 +37,7 @@
 -- @include place
 -- @include replay
 -- @include run_name
+-- @include tally
 -- @include text_of
 -- @include unfinished
 -- @include update
@@ -44,9 +49,10 @@ if before then return before == "" and { "0" } or cmsgpack.unpack(before) end
 local now = now_ms()
 local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
-local made, changed, outcome = {}, {}, { text_of(first) }
+local made, changed, outcome = {}, {}, { text_of(first) .. " " .. text_of(now) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local wanted_locks, entering, is_new = {}, {}, {}
+local wanted_locks, entering, is_new, tasks_made = {}, {}, {}, {}
+local DAY_MS = 86400000
 
 -- Writes what has been gathered: most jobs are written together.
 local function flush()
@@ -67,16 +73,20 @@ end
 
 for at = 4, #ARGV, 6 do
   local name, suffix, priority, due, expiry, rest = unpack(ARGV, at, at + 5)
-  local flags, id, holder, is_busy
+  local flags, id, holder, is_busy, token
   if name ~= "" then flags, id = string.match(name, "^([^=]*)=(.+)$") end
   if id then
+    flags, token = string.match(flags, "^([^!]*)!?(.*)$")
     if is_new[id] then flush() end
     holder, is_busy = unfinished(id)
   end
-  local options = string.match(rest, "^[^\n]*")
+  local options, task = string.match(rest, "^([^\n]*)\n([^\n]*)")
   local parts = options ~= "" and split_options(options) or {}
   local refusal
-  if holder then
+  local earlier_run = token and token ~= "" and redis.call("GET", firsts .. ":" .. token)
+  if earlier_run then
+    holder, refusal = earlier_run, "again"
+  elseif holder then
     refusal = (flags == "-" and "in_use") or mismatch(holder, rest)
   elseif (parts[7] or "") ~= "" then
     -- It comes after others, and the run that would have stood for it has just ended.
@@ -92,6 +102,7 @@ for at = 4, #ARGV, 6 do
     end
     changed[#changed + 1] = holder
     refusal = "updated"
+    if token ~= "" then redis.call("SET", firsts .. ":" .. token, holder, "PX", DAY_MS) end
   end
   if refusal then
     outcome[#outcome + 1], outcome[#outcome + 2] = text_of((at - 4) / 6), refusal .. " " .. holder
@@ -99,6 +110,10 @@ for at = 4, #ARGV, 6 do
     number = number + 1
     local run = run_name(number)
     made[#made + 1] = run
+    if token and token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", DAY_MS) end
+    count(task, "enqueued")
+    tasks_made[#tasks_made + 1] = task
+    if (parts[8] or "") ~= "" then index_terms(run, parts[8]) end
     local head = suffix
     if id then
       is_new[id], head = true, "=" .. id
@@ -125,7 +140,10 @@ for at = 4, #ARGV, 6 do
 end
 
 flush()
-if #made > 0 then redis.call("HSET", meta, "run", text_of(number)) end
+if #made > 0 then
+  redis.call("HSET", meta, "run", text_of(number))
+  index_tasks(first + 1, tasks_made)
+end
 emit("enqueue", made)
 emit("update", changed)
 if freed > 0 then
@@ -135,5 +153,6 @@ elseif alarm or #changed > 0 then
   local head = redis.call("ZRANGE", scheduled, 0, 0)[1]
   if head and (#changed > 0 or head >= alarm) then wake(1) end
 end
+write_tally(now)
 remember("enqueue", call, cmsgpack.pack(outcome))
 return outcome

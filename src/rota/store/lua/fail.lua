@@ -16,9 +16,11 @@
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
 -- @include alert
+-- @include count_run
 -- @include depart
 -- @include emit
 -- @include finish
+-- @include group
 -- @include moment
 -- @include note
 -- @include now_ms
@@ -26,6 +28,7 @@
 -- @include record
 -- @include refusal
 -- @include summary
+-- @include tally
 -- @include text_of
 -- @include wait_again
 -- @include wake
@@ -39,9 +42,11 @@ for at = 3, #ARGV, 5 do
   if is_claim(line, "processing", claim) then
     local r = read_record(line)
     r.failures = r.failures + 1
+    local task = count_run(run, "failed", now, r.claimed_at)
     redis.call("ZREM", processing, run)
     redis.call("HDEL", progress, run)
     redis.call("HSET", errors, run, err)
+    group(run, err, next_attempt == "final", now)
     local state
     if next_attempt == "final" then
       state, r.state, r.ended_at = "failed", "failed", text_of(now)
@@ -49,9 +54,11 @@ for at = 3, #ARGV, 5 do
       by_rule[rule] = by_rule[rule] or {}
       table.insert(by_rule[rule], run)
       dead[#dead + 1] = run
+      count(task, "dead")
     else
       state = wait_again(run, r, place(priority_of(r.place), moment(next_attempt, now)), now)
       again[#again + 1] = run
+      count(task, "retried")
     end
     note(run, {
       at = now, verb = "fail", state = state, worker = r.worker, attempt = tonumber(r.attempt),
@@ -64,10 +71,10 @@ for at = 3, #ARGV, 5 do
   end
 end
 
-if #again > 0 then redis.call("HINCRBY", meta, "retried", #again) end
 emit("fail", again)
 local alerted = alert(dead, now)
 local freed = depart(dead, "failed", now)
 finish(failed, "failed", by_rule, now)
 wake(freed + math.min(#again, 1) + alerted)
+write_tally(now)
 return refused

@@ -24,6 +24,7 @@
 -- @include now_ms
 -- @include schedule
 -- @include spawn
+-- @include tally
 -- @include text_of
 -- @include unfinished
 -- @include wake
@@ -62,4 +63,5 @@ write_schedule(name, state, rule, settings, body)
 if following == "" then redis.call("ZREM", ticks, name) else redis.call("ZADD", ticks, following, name) end
 emit("enqueue", made)
 if freed > 0 then wake(math.min(freed, 8)) end
+write_tally(now)
 return { "fired", text_of(#made), text_of(skipped) }

@@ -17,6 +17,7 @@
 -- @include now_ms
 -- @include record
 -- @include refusal
+-- @include tally
 -- @include text_of
 -- @include wake
 
@@ -34,4 +35,5 @@ for at = 3, #ARGV, 3 do
     refused[#refused + 1] = refusal(run, line, claim, now)
   end
 end
+write_tally(now)
 return refused

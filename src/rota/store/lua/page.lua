@@ -16,6 +16,8 @@
 -- ARGV[3] score       of the last entry seen, or ""
 -- ARGV[4] last        run of the last entry seen, or ""
 -- ARGV[5] limit       how many
+-- ARGV[6] since       the first score wanted, or ""
+-- ARGV[7] before      the first score that is not wanted any more, or ""
 --
 -- Returns run, score and description for each entry
 
@@ -41,19 +43,27 @@ local function rank_of()
 end
 
 limit = tonumber(limit)
-local total = redis.call("ZCARD", index)
-local entries
+local lowest = since ~= "" and redis.call("ZCOUNT", index, "-inf", "(" .. since) or 0
+local total = before ~= "" and redis.call("ZCOUNT", index, "-inf", "(" .. before) or redis.call("ZCARD", index)
+-- Ranks of the first and the last entry of the page, in the index.
+local from, to
 if order == "oldest" then
-  local first = 0
+  from = lowest
   if last ~= "" then
     local rank, is_there = rank_of()
-    first = is_there and rank + 1 or rank
+    from = math.max(from, is_there and rank + 1 or rank)
   end
-  entries = redis.call("ZRANGE", index, first, first + limit - 1, "WITHSCORES")
+  to = math.min(from + limit, total) - 1
 else
-  local first = 0
-  if last ~= "" then first = total - rank_of() end
-  entries = redis.call("ZRANGE", index, first, first + limit - 1, "REV", "WITHSCORES")
+  to = total - 1
+  if last ~= "" then to = math.min(to, rank_of() - 1) end
+  from = math.max(to - limit + 1, lowest)
+end
+local found = from <= to and redis.call("ZRANGE", index, from, to, "WITHSCORES") or {}
+local entries = {}
+for i = 1, #found, 2 do
+  local at = order == "oldest" and i or #found - i
+  entries[i], entries[i + 1] = found[at], found[at + 1]
 end
 local reply = {}
 for i = 1, #entries, 2 do

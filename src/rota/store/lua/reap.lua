@@ -15,6 +15,7 @@
 -- @include record
 -- @include refusal
 -- @include stall
+-- @include tally
 -- @include text_of
 -- @include wake
 
@@ -34,4 +35,5 @@ for at = 3, #ARGV, 2 do
 end
 local released = stall(lost, now, "reports", function() return true end)
 wake(math.min(released, 8))
+write_tally(now)
 return refused

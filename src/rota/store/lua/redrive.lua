@@ -19,6 +19,7 @@
 
 -- @include depart
 -- @include emit
+-- @include index
 -- @include lanes
 -- @include note
 -- @include now_ms
@@ -29,6 +30,8 @@
 -- @include resolve
 -- @include text_of
 -- @include wake
+
+local function is_of_group(word) return string.find(word, "^group=") end
 
 local function redrive_one(id, run, now)
   local found = resolve(id, run)
@@ -54,6 +57,7 @@ local function redrive_one(id, run, now)
   r.place = text_of(place(priority_of(r.place), now))
   redis.call("HSET", runs, found, write_record(r))
   redis.call("ZREM", failed, found)
+  drop_terms(found, is_of_group)
   local _, options = split_record(redis.call("HGET", jobs, found))
   local lock = split_options(options or "")[6]
   if lock ~= "" then redis.call("HSET", locked, found, lock) end

@@ -16,6 +16,7 @@
 -- @include record
 -- @include refusal
 -- @include stall
+-- @include tally
 -- @include text_of
 -- @include wake
 
@@ -39,4 +40,5 @@ local released = stall(lost, now, "reports", function(run)
   return not unstarted[run] and policy(run).at_most_once
 end)
 wake(math.min(released, 8))
+write_tally(now)
 return refused

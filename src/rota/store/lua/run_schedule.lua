@@ -18,6 +18,7 @@
 -- @include once
 -- @include schedule
 -- @include spawn
+-- @include tally
 -- @include unfinished
 -- @include wake
 
@@ -26,7 +27,9 @@ return once(function()
   if not state then return "missing" end
   if state.revision ~= tonumber(revision) then return "changed" end
   if unfinished(id) then return "in_use" end
-  local run, where = spawn(id, tonumber(priority), expiry, body, now_ms())
+  local now = now_ms()
+  local run, where = spawn(id, tonumber(priority), expiry, body, now)
+  write_tally(now)
   state.manual_id = id
   write_schedule(name, state, rule, settings, body)
   emit("enqueue", { run })

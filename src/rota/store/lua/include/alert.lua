@@ -2,11 +2,14 @@
 -- failures, in the same step. Runs of that queue itself have none. To be called once their records say so, and before
 -- `finish`, which may forget them. Says how many workers of this queue are yet to be woken.
 -- keys: jobs, runs, errors, handlers, fail_meta, fail_jobs, fail_pending, fail_idle, fail_events
+-- @include book
+-- @include index
 -- @include note
 -- @include parts
 -- @include place
 -- @include record
 -- @include run_name
+-- @include tally
 -- @include text_of
 -- @include wake
 
@@ -29,6 +32,7 @@ end
 local function alert(dead, now)
   if #dead == 0 or string.sub(queue, -5) == "-fail" or redis.call("EXISTS", handlers) == 0 then return 0 end
   local records, places, made = {}, {}, {}
+  local fail_book = open_book(fail_meta)
   for _, run in ipairs(dead) do
     local head, asked, task, arguments = split_record(redis.call("HGET", jobs, run) or "")
     local name, enqueued_at = string.match(head or "", "^(%S+) (%d+)$")
@@ -48,10 +52,13 @@ local function alert(dead, now)
       records[#records + 1] = suffix .. " " .. text_of(now) .. "\n" .. options .. "\n" .. task .. ".on_failure\n" .. rest
       places[#places + 1], places[#places + 2] = text_of(place(priority, now)), new
       made[#made + 1] = new
+      count(task .. ".on_failure", "enqueued", 1, fail_book)
+      index_task(new, task .. ".on_failure", fail_book)
       note(run, { at = now, verb = "alert", note = queue .. "-fail:" .. new .. "-" .. suffix })
     end
   end
   if #made == 0 then return 0 end
+  write_tally(now, fail_book)
   redis.call("HSET", fail_jobs, unpack(records))
   redis.call("ZADD", fail_pending, unpack(places))
   redis.call("XADD", fail_events, "MAXLEN", "~", 10000, "*", "enqueue", table.concat(made, " "))

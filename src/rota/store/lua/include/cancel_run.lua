@@ -1,5 +1,6 @@
 -- Ends a run as cancelled, once it has left the index that it was in.
 -- keys: runs, cancelled
+-- @include count_run
 -- @include finish
 -- @include note
 -- @include policy
@@ -9,6 +10,7 @@
 local function write_cancelled(run, r, reason, now)
   r.state, r.ended_at, r.reason = "cancelled", text_of(now), string.gsub(reason, "\n", " ")
   redis.call("HSET", runs, run, write_record(r))
+  count_run(run, "cancelled")
   note(run, {
     at = now, verb = "cancel", state = "cancelled", worker = r.worker, attempt = tonumber(r.attempt),
     since = tonumber(r.claimed_at), note = reason,

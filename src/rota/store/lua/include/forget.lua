@@ -3,6 +3,7 @@
 -- The rarely used hashes are only touched when there are any.
 -- keys: jobs, runs, ids, named, stopping, results, errors, history, progress, logs, log, waiters
 -- @include forget_ties
+-- @include index
 
 local function forget(gone)
   if #gone == 0 then return end
@@ -24,6 +25,7 @@ local function forget(gone)
     end
   end
   redis.call("HDEL", jobs, unpack(gone))
+  unindex(gone)
   if redis.call("EXISTS", results, errors, history, progress, waiters) > 0 then
     for _, key in ipairs({ results, errors, history, progress, waiters }) do
       redis.call("HDEL", key, unpack(gone))

@@ -1,5 +1,6 @@
 -- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
 -- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, locked, outbox, beats
+-- @include count_run
 -- @include depart
 -- @include emit
 -- @include finish
@@ -58,6 +59,7 @@ local function expire(now, bound)
       local r = new_record("cancelled", "-")
       r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
+      count_run(run, "cancelled")
       local rule = policy(run).finished_rule
       by_rule[rule] = by_rule[rule] or {}
       table.insert(by_rule[rule], run)

@@ -15,6 +15,7 @@ local function overlay(record, rest, flags)
   take("b", 3)
   take("s", 4)
   take("d", 5)
+  take("d", 8)
   if theirs[6] ~= "" then ours[6] = theirs[6] end
   if string.find(flags, "d", 1, true) then arguments = new_arguments end
   return table.concat({ head, join_options(ours), task, arguments }, "\n"), theirs[6]

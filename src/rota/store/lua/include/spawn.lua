@@ -1,6 +1,7 @@
 -- Makes a run that is due now, under an id that no other run may have: what `enqueue` does for one such job. Says which
 -- run, and in which state it is: pending, or blocked by its lock.
 -- keys: meta, jobs, ids, named, expiring, locked
+-- @include index_run
 -- @include lanes
 -- @include moment
 -- @include parts
@@ -14,6 +15,7 @@ local function spawn(id, priority, expiry, body, now)
   local _, options = split_record(record)
   local lock = split_options(options)[6]
   redis.call("HSET", jobs, run, record)
+  index_run(run, record)
   redis.call("HSET", named, run, id)
   redis.call("HSET", ids, id, run)
   if expiry ~= "" then redis.call("ZADD", expiring, text_of(moment(expiry, now)), run) end

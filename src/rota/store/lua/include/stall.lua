@@ -2,20 +2,23 @@
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
--- keys: meta, runs, pending, processing, failed, locked, followers, errors, progress
+-- keys: runs, pending, processing, failed, locked, followers, errors, progress
 -- @include alert
+-- @include count_run
 -- @include depart
 -- @include emit
 -- @include finish
+-- @include group
 -- @include note
 -- @include policy
 -- @include record
+-- @include tally
 -- @include text_of
 -- @include wait_again
 
 local function stall(lost, now, owner, charge_of)
   if #lost == 0 then return 0 end
-  local failed_by_rule, back, released, lines, dead, stalled = {}, {}, {}, {}, {}, 0
+  local failed_by_rule, back, released, lines, dead = {}, {}, {}, {}, {}
   local is_tied = redis.call("EXISTS", locked, followers) > 0
   for _, run in ipairs(lost) do
     local line = redis.call("HGET", runs, run)
@@ -23,22 +26,30 @@ local function stall(lost, now, owner, charge_of)
       local r = read_record(line)
       local options = policy(run)
       if owner == "gone" then r.claim = "-" end
-      local charged = charge_of(run, r)
+      local charged, task = charge_of(run, r), nil
       local entry = {
         at = now, verb = charged and "reap" or "return", worker = r.worker, attempt = tonumber(r.attempt),
         since = tonumber(r.claimed_at),
       }
-      if charged then r.stalls, stalled = r.stalls + 1, stalled + 1 else r.handbacks = r.handbacks + 1 end
+      if charged then
+        r.stalls = r.stalls + 1
+        task = count_run(run, "stalled")
+      else
+        r.handbacks = r.handbacks + 1
+      end
       if charged and (options.at_most_once or r.stalls > options.max_stalls) then
         r.state, r.ended_at = "failed", text_of(now)
         r.reason = options.at_most_once and "its worker vanished, and it may run only once" or "its workers vanished too often"
         failed_by_rule[options.failed_rule] = failed_by_rule[options.failed_rule] or {}
         table.insert(failed_by_rule[options.failed_rule], run)
         dead[#dead + 1] = run
-        redis.call("HSET", errors, run, cjson.encode({
+        count(task, "dead")
+        local err = cjson.encode({
           kind = "stall", type = "StallError",
           message = "attempt " .. r.attempt .. " ended without a word: worker " .. r.worker .. " vanished (" .. r.reason .. ")",
-        }))
+        })
+        redis.call("HSET", errors, run, err)
+        group(run, err, true, now)
         entry.state = "failed"
       else
         r.state = "waiting"
@@ -59,7 +70,6 @@ local function stall(lost, now, owner, charge_of)
   if #lines == 0 then return 0 end
   redis.call("HSET", runs, unpack(lines))
   if #back > 0 then redis.call("ZADD", pending, unpack(back)) end
-  if stalled > 0 then redis.call("HINCRBY", meta, "stalled", stalled) end
   emit("reap", released)
   local alerted = alert(dead, now)
   local freed = depart(dead, "failed", now)

@@ -9,6 +9,7 @@
 -- @include parts
 -- @include place
 -- @include record
+-- @include reindex
 -- @include text_of
 -- @include withdraw
 
@@ -38,8 +39,10 @@ end
 
 -- Says how many runs became pending by it.
 local function update(run, flags, priority, due, expiry, rest, now)
-  local record, lock = overlay(redis.call("HGET", jobs, run), rest, flags)
+  local before_it = redis.call("HGET", jobs, run)
+  local record, lock = overlay(before_it, rest, flags)
   redis.call("HSET", jobs, run, record)
+  reindex(run, before_it, record)
   local line = redis.call("HGET", runs, run)
   local r = line and read_record(line)
   if r and (has(flags, "c") or has(flags, "k")) then

@@ -3,11 +3,13 @@
 -- two, so that a job which enqueues itself and keeps failing still reaches its limit.
 -- keys: jobs, runs, ids, named, scheduled, blocked, expiring, locked, followers, follows, merged, merges, history, waiters
 -- @include followers
+-- @include index
 -- @include lanes
 -- @include note
 -- @include overlay
 -- @include place
 -- @include record
+-- @include reindex
 -- @include text_of
 
 local function merge(run, r, run_place, now)
@@ -20,6 +22,7 @@ local function merge(run, r, run_place, now)
   if ours and theirs then
     local record, lock = overlay(ours, string.match(theirs, "^[^\n]*\n(.*)$"), flags)
     redis.call("HSET", jobs, run, record)
+    reindex(run, ours, record)
     local old_lock = lock_of(run)
     if lock ~= "" and lock ~= old_lock then
       if old_lock then vacate(run, old_lock) end
@@ -35,6 +38,7 @@ local function merge(run, r, run_place, now)
     if redis.call("HEXISTS", named, run) > 0 then redis.call("HSET", ids, id, run) else redis.call("HDEL", ids, id) end
   end
   for _, key in ipairs({ jobs, named, locked, follows, history }) do redis.call("HDEL", key, following) end
+  unindex({ following })
   redis.call("HDEL", followers, run)
   redis.call("ZREM", blocked, following)
   redis.call("ZREM", expiring, following)

@@ -1,0 +1,1 @@
+"""What runs and watches Rota in production: compose, Prometheus, Grafana."""

@@ -1,0 +1,383 @@
+"""Records as the API shows them. Field by field as `schemas` declares; built by hand, as lists of them are long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from rota.core.history import Counted, Times
+from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, Progress
+from rota.core.picture import explain_flow
+from rota.core.states import JobState
+from rota.core.workflow import OPEN, Flow, WorkflowInfo, compensations
+from rota.schedules import ScheduleInfo
+from rota.server.access import Identity
+from rota.server.catalog import Catalog, KnownTask
+from rota.server.masking import Mask
+from rota.store.flows import undo_id
+from rota.store.views import LockInfo, LogLine, QueueInfo, Snapshot, WorkerInfo
+
+
+def moment(ms: int | None) -> str | None:
+    """A time of the store's, as ISO 8601 in UTC."""
+    return None if ms is None else exact_moment(ms)
+
+
+def exact_moment(ms: int) -> str:
+    """The same where there is one."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class JobShapes:
+    """Jobs, with what is hidden left out."""
+
+    def __init__(self, mask: Mask, catalog: Catalog) -> None:
+        self._mask = mask
+        self._catalog = catalog
+
+    def data(self, record: JobRecord) -> str:
+        """Its arguments as JSON text."""
+        return self._mask.text(record.arguments, positional=self._catalog.positional(record.task))
+
+    def job(self, record: JobRecord) -> dict[str, Any]:
+        """A job of a list."""
+        options, counts, progress = record.options, record.counts, record.progress
+        return {
+            "jobId": record.ref.full_id,
+            "run": record.ref.run,
+            "status": record.state.value.upper(),
+            "type": record.task,
+            "queue": record.ref.queue,
+            "data": self.data(record),
+            "retries": str(counts.failures),
+            "progress": str(_percent(record)),
+            "created_at": str(record.enqueued_at),
+            "priority": options.priority,
+            "lock": options.lock or None,
+            "tags": options.tags,
+            "dependencies": [name.lstrip("?") for name in options.after],
+            "workflow": options.workflow or None,
+            "attempt": counts.attempt,
+            "failures": counts.failures,
+            "stalls": counts.stalls,
+            "snoozes": counts.snoozes,
+            "handbacks": counts.handbacks,
+            "enqueued_at": exact_moment(record.enqueued_at),
+            "due_at": moment(record.due_at),
+            "claimed_at": moment(record.claimed_at),
+            "ended_at": moment(record.ended_at),
+            "lease_until": moment(record.lease_until),
+            "worker": record.worker or None,
+            "reason": record.reason or None,
+            "error": _error(record.error) if record.error else None,
+            "progress_detail": _progress(progress) if progress else None,
+        }
+
+    def detail(self, snapshot: Snapshot, explanation: str) -> dict[str, Any]:
+        """A job of its own page."""
+        record = snapshot.record
+        options = record.options
+        expires_at = options.expires_at
+        if options.expires_ms is not None:
+            expires_at = record.enqueued_at + options.expires_ms
+        return {
+            **self.job(record),
+            "error": self.error(record.error),
+            "meta": self._mask.value(options.meta),
+            "limits": {
+                "attempts": options.attempts,
+                "timeout_ms": options.timeout_ms,
+                "progress_timeout_ms": options.progress_timeout_ms,
+                "max_stalls": options.max_stalls,
+                "at_most_once": options.at_most_once,
+                "expires_at": moment(expires_at),
+            },
+            "result": self.result_text(record),
+            "obstacle": _obstacle(record),
+            "explanation": explanation,
+            "actions": actions_of(record),
+            "now": exact_moment(snapshot.at),
+        }
+
+    def result_text(self, record: JobRecord) -> str | None:
+        """What the handler returned, as JSON text."""
+        if record.state is not JobState.COMPLETED:
+            return None
+        return self._mask.text(record.result) if record.result else "null"
+
+    def error(self, error: ErrorRecord | None) -> dict[str, Any] | None:
+        """An error with all that was kept of it."""
+        if error is None:
+            return None
+        return {**_error(error), "traceback": error.traceback, "attributes": self._mask.value(error.attributes)}
+
+    def schedule(self, info: ScheduleInfo) -> dict[str, Any]:
+        """A schedule."""
+        arguments: Any = {**info.kwargs, "*": info.args} if info.args and info.kwargs else info.kwargs or info.args
+        encoded = msgspec.json.encode(arguments)
+        return {
+            "id": info.id,
+            "name": info.name,
+            "queue": info.queue,
+            "rule": msgspec.to_builtins(info.rule),
+            "words": info.words,
+            "type": info.task,
+            "data": self._mask.text(encoded, positional=self._catalog.positional(info.task)),
+            "misfire": info.misfire,
+            "overlap": info.overlap,
+            "version": info.version,
+            "is_declared": info.is_declared,
+            "is_orphaned": info.is_orphaned,
+            "is_paused": info.is_paused,
+            "next_runs": [run.isoformat() for run in info.next_runs],
+            "last_run": info.last_run.isoformat() if info.last_run else None,
+            "last_job": info.last_job,
+            "fired": info.fired,
+            "dropped": info.dropped,
+            "skipped": info.skipped,
+        }
+
+
+def actions_of(record: JobRecord) -> list[str]:
+    """What the state of a job allows."""
+    if record.state.is_waiting:
+        return ["cancel", "update", "delete"]
+    if record.state is JobState.PROCESSING:
+        return ["cancel", "delete"]
+    return ["redrive", "update", "delete"] if record.state is JobState.FAILED else ["delete"]
+
+
+def log_line(line: LogLine) -> dict[str, Any]:
+    """A line of a log."""
+    return {"at": exact_moment(line.at), "level": line.level, "text": line.text}
+
+
+def history_entry(entry: HistoryEntry) -> dict[str, Any]:
+    """A change of state."""
+    return {
+        "at": exact_moment(entry.at),
+        "verb": entry.verb,
+        "state": entry.state.upper() if entry.state else None,
+        "worker": entry.worker or None,
+        "attempt": entry.attempt or None,
+        "since": moment(entry.since or None),
+        "note": entry.note or None,
+    }
+
+
+def stats(counts: Mapping[str, int]) -> dict[str, int]:
+    """Jobs by state, every state named."""
+    return {state.value.upper(): counts.get(state.value, 0) for state in JobState}
+
+
+def queue(info: QueueInfo) -> dict[str, Any]:
+    """How a queue stands."""
+    totals = dict(info.totals)
+    return {
+        "name": info.name,
+        "is_paused": info.is_paused,
+        "stats": stats(info.counts),
+        "totals": {
+            "enqueued": totals["run"],
+            **{name: totals[name] for name in ("completed", "failed", "cancelled", "redriven", "deleted")},
+        },
+        "oldest_pending_ms": info.oldest_pending_ms,
+    }
+
+
+def worker(found: WorkerInfo, identity: Identity) -> dict[str, Any]:
+    """A worker; of what it does, what the caller may see."""
+    info = found.info
+    queues = [name for name in info.get("queues", []) if identity.may_see(name)]
+    running = [
+        {"jobId": one.get("job", ""), "type": one.get("task", ""), "attempt": one.get("attempt", 0)}
+        for one in info.get("running", [])
+        if identity.may_see(one.get("job", "").partition(":")[0])
+    ]
+    return {
+        "id": found.id,
+        "status": found.status,
+        "queue": ",".join(queues),
+        "queues": queues,
+        "last_seen": exact_moment(found.last_seen),
+        "silent_ms": found.silent_ms,
+        "state": info.get("state", ""),
+        "host": info.get("host", ""),
+        "pid": info.get("pid"),
+        "slots": info.get("slots", 0),
+        "busy": info.get("busy", 0),
+        "finished": info.get("finished", 0),
+        "running": running,
+        "cpu_seconds": info.get("cpu_seconds", 0.0),
+        "rss_bytes": info.get("rss_bytes", 0),
+        "started_at": moment(info.get("started_at")),
+    }
+
+
+def lock(info: LockInfo) -> dict[str, Any]:
+    """A lock."""
+    return {
+        "name": info.name,
+        "queue": info.queue,
+        "holder": info.holder,
+        "since": moment(info.since),
+        "waiting": info.waiting,
+        "waiters": info.waiters,
+    }
+
+
+def task(known: KnownTask) -> dict[str, Any]:
+    """A task."""
+    options = known.task.options
+    return {
+        "name": known.task.name,
+        "queue": known.task.queue,
+        "doc": known.doc,
+        "run_in": known.run_in,
+        "json_schema": known.schema,
+        "positional": known.positional,
+        "priority": options.priority,
+        "attempts": options.attempts,
+        "timeout_ms": options.timeout_ms,
+        "max_stalls": options.max_stalls,
+        "at_most_once": options.at_most_once,
+    }
+
+
+def workflow_info(info: WorkflowInfo) -> dict[str, Any]:
+    """A workflow of a list."""
+    return {
+        "id": info.id,
+        "name": info.name,
+        "state": info.state.upper(),
+        "done": info.done,
+        "total": info.total,
+        "created_at": exact_moment(info.created_at),
+        "ended_at": moment(info.ended_at),
+        "cause": info.cause or None,
+    }
+
+
+def workflow(flow: Flow, records: Mapping[str, JobRecord]) -> dict[str, Any]:
+    """A workflow with its graph; `records` are those of its steps' jobs that are still kept, by full id."""
+    actions: list[str] = []
+    if not flow.is_over:
+        actions = ["cancel", "resume"] if flow.state in ("failed", "parked") else ["cancel"]
+    return {
+        "id": flow.id,
+        "name": flow.name,
+        "state": flow.state.upper(),
+        "done": flow.done,
+        "total": len(flow.steps),
+        "created_at": exact_moment(flow.created_at),
+        "ended_at": moment(flow.ended_at),
+        "cause": flow.cause or None,
+        "on_failure": flow.on_failure,
+        "resume": flow.resume or None,
+        "limit": flow.limit or None,
+        "explanation": explain_flow(flow),
+        "steps": [_step(flow, place, records) for place in range(len(flow.steps))],
+        "actions": actions,
+    }
+
+
+def step_ids(flow: Flow) -> Sequence[str]:
+    """The full ids of the jobs that are steps of a workflow."""
+    return [f"{step.queue}:{step.id}" for step in flow.steps if step.items is None]
+
+
+def _step(flow: Flow, place: int, records: Mapping[str, JobRecord]) -> dict[str, Any]:
+    step, stand = flow.steps[place], flow.stand(place)
+    is_list = step.items is not None
+    job_id = None if is_list else f"{step.queue}:{step.id}"
+    record = records.get(job_id or "")
+    items = flow.items.get(place, {})
+    undo: dict[str, Any] | None = None
+    if step.undo is not None:
+        is_wanted = flow.is_compensating and place in compensations(flow)
+        known = flow.undos.get(place, OPEN)
+        undo = {
+            "jobId": f"{step.undo.queue}:{undo_id(flow.id, place)}",
+            "state": known.outcome if is_wanted else "none",
+        }
+    return {
+        "index": place,
+        "name": step.name,
+        "type": step.task,
+        "queue": step.queue,
+        "jobId": job_id,
+        "after": step.after,
+        "outcome": stand.outcome,
+        "status": record.state.value.upper() if record else None,
+        "attempts": stand.attempts,
+        "items": flow.lengths.get(place) if is_list else None,
+        "items_done": sum(one.outcome == "completed" for one in items.values()) if is_list else None,
+        "enqueued_at": exact_moment(record.enqueued_at) if record else None,
+        "started_at": moment(record.claimed_at) if record else None,
+        "ended_at": moment(record.ended_at) if record else None,
+        "undo": undo,
+    }
+
+
+def counted(part: Counted) -> dict[str, Any]:
+    """What happened in some span of time."""
+    return {
+        "enqueued": part.enqueued,
+        "started": part.started,
+        "completed": part.completed,
+        "failed": part.failed,
+        "retried": part.retried,
+        "dead": part.dead,
+        "cancelled": part.cancelled,
+        "stalled": part.stalled,
+        "failure_rate": part.failure_rate,
+        "wait": _times(part.wait),
+        "run": _times(part.run),
+    }
+
+
+def _times(times: Times) -> dict[str, Any]:
+    return {
+        "mean_ms": times.mean_ms,
+        "p50_ms": times.p50_ms,
+        "p95_ms": times.p95_ms,
+        "p99_ms": times.p99_ms,
+    }
+
+
+def _percent(record: JobRecord) -> int:
+    if record.state is JobState.COMPLETED:
+        return 100
+    return record.progress.percent if record.progress else 0
+
+
+def _progress(progress: Progress) -> dict[str, Any]:
+    return {
+        "percent": progress.percent,
+        "done": progress.done,
+        "total": progress.total,
+        "note": progress.note,
+        "per_second": progress.per_second,
+        "seconds_left": progress.seconds_left,
+        "at": exact_moment(progress.at),
+    }
+
+
+def _error(error: ErrorRecord) -> dict[str, Any]:
+    return {"kind": error.kind, "type": error.type, "message": error.message}
+
+
+def _obstacle(record: JobRecord) -> dict[str, Any] | None:
+    obstacle = record.obstacle
+    if obstacle is None:
+        return None
+    return {
+        "kind": obstacle.kind,
+        "jobs": obstacle.jobs,
+        "count": obstacle.count,
+        "lock": obstacle.lock or None,
+        "since": moment(obstacle.since),
+    }

@@ -1,0 +1,98 @@
+-- Counts what happens, by task and time. A script gathers with `count`, and writes all of it with `write_tally` at its end:
+-- two commands, however many jobs. `tally` has the sums since ever, 64 numbers of 64 bits for each task, in the order of
+-- core/history.py. Once a minute is over, what it added is written down for a day, by whoever counts next; and for a month
+-- what an hour added.
+-- @include book
+-- @include text_of
+
+local COUNTED = {
+  enqueued = 0, started = 1, completed = 2, failed = 3, retried = 4, dead = 5, cancelled = 6, stalled = 7, waited = 8, ran = 9,
+}
+local HISTOGRAM = { waited = 10, ran = 37 }
+local LAST_BUCKET, WIDTH, MINUTES_KEPT_MS, HOURS_KEPT_MS = 26, 64, 90000000, 2682000000
+
+local function count_at(task, place, amount, into)
+  into = into or book
+  local of_task = into.counts[task]
+  if not of_task then
+    of_task = {}
+    into.counts[task] = of_task
+    into.tasks[#into.tasks + 1] = task
+  end
+  of_task[place] = (of_task[place] or 0) + amount
+end
+
+local function count(task, what, amount, into)
+  count_at(task, COUNTED[what], amount or 1, into)
+end
+
+-- Bucket n is for times from 2^(n-1) ms up to less than 2^n ms.
+local function bucket_of(ms)
+  local _, exponent = math.frexp(ms)
+  return math.min(exponent, LAST_BUCKET)
+end
+
+-- `amount` times of which each took `ms`, "waited" or "ran".
+local function count_time(task, what, ms, amount)
+  ms = math.max(0, ms)
+  count_at(task, COUNTED[what], ms * amount)
+  count_at(task, HISTOGRAM[what] + bucket_of(ms), amount)
+end
+
+-- What was counted since `before`, as place and amount in turn.
+local function difference(sums, before)
+  local added, bytes = {}, WIDTH * 8
+  local numbers = ">" .. string.rep("i8", WIDTH)
+  local function unpacked(of_task) return { struct.unpack(numbers, of_task .. string.rep("\0", bytes - #of_task)) } end
+  for from = 1, #sums, bytes do
+    local new, old = string.sub(sums, from, from + bytes - 1), string.sub(before, from, from + bytes - 1)
+    if new ~= old then
+      local are, were = unpacked(new), unpacked(old)
+      for i = 1, WIDTH do
+        if are[i] ~= were[i] then
+          added[#added + 1], added[#added + 2] = (from - 1) / 8 + i - 1, are[i] - were[i]
+        end
+      end
+    end
+  end
+  return cmsgpack.pack(added)
+end
+
+-- The minute in which something was last counted is over, and maybe its hour.
+local function turn_page(of_book, this_minute)
+  local sums, last_minute = redis.call("GET", of_book.prefix .. "tally"), of_book.last_minute
+  local function keep(page, since, number, unit_ms, kept_ms)
+    local added = difference(sums, redis.call("GET", since) or "")
+    redis.call("SET", page .. ":" .. text_of(number), added, "PXAT", text_of((number + 1) * unit_ms + kept_ms))
+    redis.call("SET", since, sums)
+  end
+  if sums then
+    keep(of_book.prefix .. "minute", of_book.prefix .. "minute_tally", last_minute, 60000, MINUTES_KEPT_MS)
+    local last_hour = math.floor(last_minute / 60)
+    if math.floor(this_minute / 60) > last_hour then
+      keep(of_book.prefix .. "hour", of_book.prefix .. "hour_tally", last_hour, 3600000, HOURS_KEPT_MS)
+    end
+  end
+  redis.call("HSET", of_book.prefix .. "slots", " minute", text_of(this_minute))
+  of_book.last_minute = this_minute
+end
+
+local function write_tally(now, of_book)
+  of_book = of_book or book
+  if #of_book.tasks == 0 then return end
+  learn_slots(of_book, of_book.tasks)
+  local this_minute = math.floor(now / 60000)
+  -- While a clock that was set back catches up, all goes to the minute that was the latest.
+  if this_minute > of_book.last_minute then turn_page(of_book, this_minute) end
+  local increments = {}
+  for task, of_task in pairs(of_book.counts) do
+    local first = (of_book.slot_of[task] - 1) * WIDTH
+    for place, amount in pairs(of_task) do
+      local at = #increments
+      increments[at + 1], increments[at + 2] = "INCRBY", "i64"
+      increments[at + 3], increments[at + 4] = "#" .. (first + place), text_of(amount)
+    end
+  end
+  redis.call("BITFIELD", of_book.prefix .. "tally", unpack(increments))
+  of_book.counts, of_book.tasks = {}, {}
+end

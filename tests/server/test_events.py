@@ -1,0 +1,207 @@
+"""`/api/events`: told at once, resumed exactly, and no reader can hurt another."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from rota import Rota
+from rota.server import Role, create_app
+from rota.server.tokens import Tokens
+from tests.eventually import eventually_sync
+from tests.server.live import Live
+
+Message = dict[str, Any]
+
+
+class Reader:
+    """Reads a stream, message by message."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._lines = response.iter_lines()
+
+    def next(self) -> Message:
+        """The next message that is more than a comment; its data is under its event's name."""
+        message: Message = {}
+        for line in self._lines:
+            if line == "":
+                if set(message) - {"retry"}:
+                    return message
+                message = {}
+            elif not line.startswith(":"):
+                name, _, value = line.partition(": ")
+                message[name] = json.loads(value) if name == "data" else value
+        raise AssertionError("the stream has ended")
+
+
+@contextmanager
+def follow(live: Live, *, token: str | None = None, **settings: Any) -> Iterator[Reader]:
+    """A reader of the stream, once it follows."""
+    headers = settings.pop("headers", {}) | ({"Authorization": f"Bearer {token}"} if token else {})
+    with (
+        httpx2.Client(timeout=20) as client,
+        client.stream("GET", f"{live.url}/api/events", params=settings, headers=headers) as response,
+    ):
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["x-accel-buffering"] == "no"
+        yield Reader(response)
+
+
+@pytest.fixture
+def live(app: FastAPI) -> Iterator[Live]:
+    """The API behind a socket."""
+    with Live(app) as live:
+        yield live
+
+
+def post(live: Live, **fields: Any) -> str:
+    """Enqueues a job."""
+    return httpx2.post(f"{live.url}/api/jobs", json={"type": "x", **fields}).json()["jobId"]
+
+
+def verbs(message: Message) -> list[tuple[str, str, int]]:
+    return [(change["queue"], change["verb"], change["count"]) for change in message["data"]["changes"]]
+
+
+def position(live: Live) -> str:
+    """Where the stream is now."""
+    with follow(live) as reader:
+        post(live, queue="start")
+        return reader.next()["id"]
+
+
+def test_what_happens_is_told_with_ids_and_counts(live: Live) -> None:
+    at = position(live)
+    with follow(live, after=at, topics="jobs,queues,stats") as reader:
+        job_id = post(live, queue="mail", data={"secret stuff": 1})
+        message = reader.next()
+
+        assert message["event"] == "changes"
+        assert verbs(message) == [("mail", "enqueue", 1)]
+        assert message["data"]["stats"]["mail"]["PENDING"] == 1
+        assert message["data"]["changes"][0]["runs"][0] in job_id
+        assert "secret stuff" not in json.dumps(message)
+        httpx2.post(f"{live.url}/api/queues/mail/pause")
+        assert verbs(reader.next()) == [("mail", "pause", 1)]
+
+
+def test_a_reader_that_comes_back_misses_nothing_and_hears_nothing_twice(live: Live) -> None:
+    at = position(live)
+    runs: list[str] = []
+    sent: list[str] = []
+    for _ in range(3):
+        with follow(live, headers={"Last-Event-ID": at}) as reader:
+            sent.append(post(live, queue="mail").partition(":")[2].partition("-")[0])
+            message = reader.next()
+            at = message["id"]
+            runs += message["data"]["changes"][0]["runs"]
+        # And while nobody follows:
+        sent += [post(live, queue="mail").partition(":")[2].partition("-")[0] for _ in range(2)]
+    with follow(live, headers={"Last-Event-ID": at}) as reader:
+        runs += reader.next()["data"]["changes"][0]["runs"]
+
+    assert runs == sent
+
+
+def test_a_position_that_was_trimmed_away_is_told_to_read_again(live: Live, rota: Rota) -> None:
+    at = position(live)
+
+    @rota.task(queue="start")
+    def noop() -> None: ...
+
+    async def flood() -> None:
+        gateway = (await rota.checked_link()).gateway
+        for _ in range(3):
+            await rota.enqueue(noop.call())
+        await gateway.command("XTRIM", rota.keys.queue("start", "events"), "MAXLEN", 1)
+
+    rota.wait_for(flood())
+    with follow(live, after=at) as reader:
+        assert reader.next()["event"] == "reset"
+    rota.close_sync()
+
+
+def test_topics_and_filters_say_what_is_wanted(live: Live) -> None:
+    watched = post(live, queue="mail")
+    at = position(live)
+    with follow(live, after=at, job=watched) as one, follow(live, after=at, topics="queues") as queues:
+        post(live, queue="mail")
+        httpx2.post(f"{live.url}/api/queues/mail/pause")
+        httpx2.post(f"{live.url}/api/jobs/{watched}/cancel")
+        post(live, queue="images")
+
+        seen = next(message for message in iter(one.next, None) if message.get("data"))
+        assert verbs(seen) == [("mail", "cancelled", 1)]
+        seen = next(message for message in iter(queues.next, None) if message.get("data"))
+        assert verbs(seen) == [("mail", "pause", 1)]
+    for params in ({"topics": "x"}, {"after": "x"}, {"queue": "a b"}, {"job": "a b"}):
+        assert httpx2.get(f"{live.url}/api/events", params=params).status_code == 422
+    assert httpx2.get(f"{live.url}/api/events", params={"job": "nobody"}).status_code == 404
+
+
+def test_a_token_for_one_queue_hears_of_no_other(rota: Rota) -> None:
+    text, _ = rota.wait_for(Tokens(rota).create(Role.VIEWER, queues=["mail"]))
+    rota.close_sync()
+    with Live(create_app(rota)) as live:
+        with follow(live, token=text) as reader:
+
+            async def both() -> None:
+                @rota.task
+                def noop() -> None: ...
+
+                for queue in ("images", "mail"):
+                    await noop.using(queue=queue).enqueue()
+
+            rota.wait_for(both())
+            assert verbs(reader.next()) == [("mail", "enqueue", 1)]
+        headers = {"Authorization": f"Bearer {text}"}
+        assert httpx2.get(f"{live.url}/api/events?queue=images", headers=headers).status_code == 403
+    rota.close_sync()
+
+
+def test_readers_that_do_not_read_change_nothing_for_others(live: Live, rota: Rota, app: FastAPI) -> None:
+    at = position(live)
+    head = f"GET /api/events?topics=jobs,stats&after={at} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    stalled = [socket.create_connection(("127.0.0.1", live.port)) for _ in range(50)]
+    try:
+        for one in stalled:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            one.sendall(head)
+        server = app.state.rota_server
+        eventually_sync(lambda: server.readers == 50)
+        with follow(live, after=at) as reader:
+            ids = [post(live, queue="mail") for _ in range(5)]
+            heard: list[str] = []
+            while len(heard) < len(ids):
+                for change in reader.next()["data"]["changes"]:
+                    heard += change["runs"]
+            assert [job_id.partition(":")[2].partition("-")[0] for job_id in ids] == heard
+    finally:
+        for one in stalled:
+            one.close()
+    eventually_sync(lambda: server.readers == 0)
+
+
+def test_there_are_not_more_readers_than_allowed(rota: Rota) -> None:
+    app = create_app(rota, auth="none", max_readers=1)
+    with Live(app) as live, follow(live):
+        eventually_sync(lambda: app.state.rota_server.readers == 1)
+        refused = httpx2.get(f"{live.url}/api/events")
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"]
+
+
+def test_a_reader_that_leaves_leaves_nothing_behind(live: Live, app: FastAPI) -> None:
+    with follow(live):
+        eventually_sync(lambda: app.state.rota_server.readers == 1)
+    eventually_sync(lambda: app.state.rota_server.readers == 0)
+    assert not [thread for thread in threading.enumerate() if thread.name == "rota-events"]

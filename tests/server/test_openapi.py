@@ -1,0 +1,86 @@
+"""The OpenAPI document is true: whatever it allows is answered as it says, whatever it forbids is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CHECKS
+from schemathesis.config import SchemathesisConfig
+
+from rota import Rota
+from rota.server import Role, create_app
+from rota.server.tokens import Tokens
+from tests.server.live import Live
+from tests.servers import Server
+
+#: Of each operation.
+EXAMPLES: Final = 200 if os.environ.get("ROTA_TEST_LONG") else 6
+#: A stream has no end: test_events.py reads it.
+STREAMS: Final = "/api/events"
+
+document = create_app(Rota("redis://nowhere")).openapi()
+schema = schemathesis.openapi.from_dict(document, config=SchemathesisConfig()).exclude(path=STREAMS)
+
+
+@pytest.fixture(scope="module")
+def token_and_url(valkey: Server) -> Iterator[tuple[str, str]]:
+    """A server with some of everything in it, and the token of an admin."""
+    rota = Rota(valkey.url, namespace="openapi")
+    token = rota.wait_for(_fill(rota))
+    with Live(create_app(rota)) as live:
+        yield token, live.url
+    with valkey.client() as client:
+        for key in client.scan_iter("openapi:*", count=1000):
+            client.unlink(key)
+    rota.close_sync()
+
+
+async def _fill(rota: Rota) -> str:
+    @rota.task
+    def example(key: str = "", count: int = 0) -> None: ...
+
+    for number in range(3):
+        await example.using(id=f"job{number}", lock="a", tags=["t"]).enqueue("x")
+    async with rota.workflow("order", id="flow") as flow:
+        flow.step(example.call("x"))
+    token = (await Tokens(rota).create(Role.ADMIN, name="schemathesis"))[0]
+    await rota.close()
+    return token
+
+
+@schema.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_operation_does_as_the_document_says(case: Any, token_and_url: tuple[str, str]) -> None:
+    token, url = token_and_url
+    case.call_and_validate(
+        base_url=url,
+        headers={"Authorization": f"Bearer {token}"},
+        # What the document allows may still be refused, with a reason: a delay and a time, a job unknown. And who may
+        # do what is for test_access.py to say, of every route.
+        excluded_checks=CHECKS.get_by_names(["positive_data_acceptance", "ignored_auth"]),
+    )
+
+
+def test_the_document_says_what_every_answer_holds() -> None:
+    """The dashboard's types are made of it: an answer without a schema would be one without a type."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"], f"{method} {path}"
+            assert operation["description"], f"{method} {path}"
+            answers = {code: answer for code, answer in operation["responses"].items() if code != "default"}
+            for code, answer in answers.items():
+                (media,) = answer["content"].values()
+                assert media["schema"], f"{method} {path} {code}"
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
+
+
+def test_no_name_of_the_framework_is_in_the_document() -> None:
+    text = json.dumps(document)
+
+    assert "HTTPValidationError" not in text

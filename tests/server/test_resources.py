@@ -1,0 +1,337 @@
+"""Queues, workers, locks, workflows, schedules, dead letters, the audit log: looked at and acted upon over HTTP."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rota import Every, Rota
+from tests.client.hands import Hand
+from tests.server.api import Api
+from tests.server.test_jobs import handle
+
+
+async def changes(api: Api) -> list[tuple[str, str]]:
+    """What the audit log says was done, the latest first."""
+    entries = (await api.ask("GET", "/api/audit"))["entries"]
+    return [(entry["action"], entry["target"]) for entry in entries]
+
+
+# --- queues and workers ------------------------------------------------------------------------------------------
+
+
+async def test_a_queue_is_paused_resumed_and_purged(api: Api, rota: Rota) -> None:
+    for delay in (0, 0, 60):
+        await api.enqueue(queue="mail", delay=delay)
+
+    (queue,) = (await api.ask("GET", "/api/queues"))["queues"]
+    assert (queue["name"], queue["is_paused"], queue["stats"]["PENDING"]) == ("mail", False, 2)
+    assert queue["oldest_pending_ms"] >= 0
+    assert (await api.ask("POST", "/api/queues/mail/pause"))["queue"]["is_paused"] is True
+    assert (await api.ask("GET", "/api/queues/mail"))["queue"]["is_paused"] is True
+    assert (await api.ask("POST", "/api/queues/mail/resume"))["queue"]["is_paused"] is False
+
+    dry = await api.ask("POST", "/api/queues/mail/purge", json={})
+    assert (dry["is_dry_run"], dry["waiting"], dry["purged"]) == (True, 3, 0)
+    await api.ask("POST", "/api/queues/mail/purge", json={"confirm": "mial"}, status=422)
+    assert (await api.ask("POST", "/api/queues/mail/purge", json={"confirm": "mail"}))["purged"] == 3
+    assert sum((await rota.queue("mail").counts()).values()) == 0
+    assert await changes(api) == [(action, "queue mail") for action in ("purge", "resume", "pause")]
+
+
+@pytest.mark.parametrize("path", ["", "/pause", "/resume", "/purge"])
+async def test_a_queue_that_nobody_used_is_unknown(api: Api, path: str, rota: Rota) -> None:
+    method = "POST" if path else "GET"
+    said = await api.ask(method, f"/api/queues/nowhere{path}", json={}, status=404)
+
+    assert "nowhere" in said["message"]
+    assert await rota.queues() == []
+
+
+async def test_workers_are_shown_as_seed_2_does(api: Api, hand: Hand) -> None:
+    """S2-23: id, queue, ALIVE or DEAD, an ISO time."""
+    info = {"state": "active", "queues": ["mail", "images"], "slots": 10, "busy": 3, "host": "h", "pid": 7}
+    await hand.store.announce(json.dumps(info))
+
+    (worker,) = (await api.ask("GET", "/api/workers"))["workers"]
+
+    assert (worker["status"], worker["queue"], worker["slots"], worker["busy"]) == ("ALIVE", "mail,images", 10, 3)
+    assert worker["last_seen"].endswith("Z")
+
+
+async def test_an_autoscaler_is_told_of_backlog_waits_due_work_and_workers(api: Api, hand: Hand) -> None:
+    for delay in (0, 0, 30, 200, 800):
+        await api.enqueue(queue="mail", delay=delay)
+    await api.enqueue(queue="images")
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 4, "busy": 0}))
+
+    answer = await api.ask("GET", "/api/scaling")
+
+    mail = next(one for one in answer["queues"] if one["queue"] == "mail")
+    assert (mail["backlog"], mail["due_in_1m"], mail["due_in_5m"], mail["due_in_15m"]) == (2, 1, 2, 3)
+    assert (mail["workers"], mail["slots"], mail["busy"]) == (1, 4, 0)
+    assert mail["oldest_wait_ms"] >= 0
+    assert mail["arrivals_per_second"] > 0
+    total = answer["total"]
+    assert (total["backlog"], total["workers"], total["idle_workers"], total["busy_workers"]) == (3, 1, 1, 0)
+
+
+# --- locks -------------------------------------------------------------------------------------------------------
+
+
+async def test_locks_show_who_holds_and_who_waits(api: Api, rota: Rota, hand: Hand) -> None:
+    ids = [await api.enqueue(queue="mail", id=f"j{number}", lock="account:7") for number in range(3)]
+    await api.enqueue(queue="images", lock="other")
+    await hand.take(await handle(rota, ids[0]))
+
+    found = (await api.ask("GET", "/api/locks"))["locks"]
+
+    assert [lock["name"] for lock in found] == ["other", "account:7"]
+    held = found[1]
+    assert held["holder"].startswith(ids[0])
+    assert held["since"] is not None
+    assert (held["waiting"], [waiter.partition("@")[0] for waiter in held["waiters"]]) == (2, ids[1:])
+    assert found[0]["since"] is None
+    (one,) = (await api.ask("GET", "/api/locks", params={"queue": "mail", "lock": "account:7"}))["locks"]
+    assert one == held
+    assert (await api.ask("GET", "/api/locks", params={"lock": "nobody"}))["locks"] == []
+
+
+async def test_many_locks_are_paged(api: Api, rota: Rota) -> None:
+    @rota.task
+    def hold() -> None: ...
+
+    await rota.enqueue_many([hold.using(lock=f"lock {number}").call() for number in range(700)])
+
+    seen: set[str] = set()
+    cursor: str | None = None
+    pages = 0
+    while pages == 0 or cursor is not None:
+        page = await api.ask("GET", "/api/locks", params={"limit": 50, **({"cursor": cursor} if cursor else {})})
+        seen |= {lock["name"] for lock in page["locks"]}
+        cursor, pages = page["cursor"], pages + 1
+    assert len(seen) == 700
+    assert pages > 2
+    for bad in ("x", "default:x", "default:-1", "nowhere:1", "default:" + "9" * 30):
+        await api.ask("GET", "/api/locks", params={"cursor": bad}, status=422)
+
+
+# --- workflows ---------------------------------------------------------------------------------------------------
+
+ORDER: dict[str, Any] = {
+    "name": "order",
+    "steps": [
+        {
+            "name": "pay",
+            "type": "charge",
+            "data": {"order": 7},
+            "undo": {"type": "refund", "data": [{"$result": "pay"}]},
+        },
+        {"name": "label", "type": "print_label", "after": ["pay"]},
+        {
+            "name": "ship",
+            "type": "ship",
+            "data": {"paid": {"$result": "pay"}, "n": [1]},
+            "after": ["label"],
+            "attempts": 1,
+        },
+    ],
+}
+
+
+async def test_a_workflow_is_built_run_and_shown_with_its_graph(api: Api, rota: Rota, hand: Hand) -> None:
+    made = (await api.ask("POST", "/api/workflows", json=ORDER, status=201))["workflow"]
+    assert (made["state"], made["on_failure"], made["total"]) == ("RUNNING", "undo", 3)
+    assert [(step["name"], step["after"]) for step in made["steps"]] == [("pay", []), ("label", [0]), ("ship", [0, 1])]
+    assert [step["status"] for step in made["steps"]] == ["PENDING", "BLOCKED", "BLOCKED"]
+
+    await hand.finish(await handle(rota, made["steps"][0]["jobId"]), "receipt")
+    await rota.tell_dependents("default")
+
+    shown = (await api.ask("GET", f"/api/workflows/{made['id']}"))["workflow"]
+    assert [step["status"] for step in shown["steps"]] == ["COMPLETED", "PENDING", "BLOCKED"]
+    assert shown["steps"][0]["started_at"] is not None
+    assert shown["steps"][0]["undo"]["state"] == "none"
+    assert (shown["done"], shown["actions"]) == (1, ["cancel"])
+    (listed,) = (await api.ask("GET", "/api/workflows", params={"state": "RUNNING"}))["workflows"]
+    assert listed["id"] == made["id"]
+    assert (await api.ask("GET", "/api/workflows", params={"state": "FAILED"}))["workflows"] == []
+
+
+async def test_a_workflow_is_cancelled_and_undone(api: Api, rota: Rota, hand: Hand) -> None:
+    made = (await api.ask("POST", "/api/workflows", json=ORDER, status=201))["workflow"]
+    await hand.finish(await handle(rota, made["steps"][0]["jobId"]), "receipt")
+    await rota.tell_dependents("default")
+
+    await api.ask("POST", f"/api/workflows/{made['id']}/cancel")
+    flows = await rota.checked_flows()
+    await rota.tell_dependents("default")
+    await flows.drive(made["id"])
+
+    shown = (await api.ask("GET", f"/api/workflows/{made['id']}"))["workflow"]
+    assert shown["state"] == "UNDOING"
+    assert shown["steps"][0]["undo"]["state"] == "waiting"
+    undo = await rota.job(shown["steps"][0]["undo"]["jobId"]).refresh()
+    assert (undo.task, undo.arguments) == ("refund", b'["receipt"]')
+    assert ("cancel", f"workflow {made['id']}") in await changes(api)
+
+
+async def test_a_held_workflow_is_resumed(api: Api, rota: Rota, hand: Hand) -> None:
+    steps = [{"type": "one", "attempts": 1}, {"type": "two"}]
+    body = {"name": "held", "id": "held-1", "on_failure": "hold", "steps": steps}
+    made = (await api.ask("POST", "/api/workflows", json=body, status=201))["workflow"]
+    await api.ask("POST", "/api/workflows", json=body, status=409)
+    await api.ask("POST", "/api/workflows/held-1/resume", status=409)
+    await hand.kill_off(await handle(rota, made["steps"][0]["jobId"]))
+    await rota.tell_dependents("default")
+    await (await rota.checked_flows()).drive("held-1")
+    shown = (await api.ask("GET", "/api/workflows/held-1"))["workflow"]
+    assert (shown["state"], shown["actions"]) == ("FAILED", ["cancel", "resume"])
+    assert "one" in shown["cause"]
+
+    await api.ask("POST", "/api/workflows/held-1/resume")
+
+    assert (await changes(api))[0] == ("resume", "workflow held-1")
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"name": "x", "steps": []}, "steps"),
+        ({"name": "x y", "steps": [{"type": "a"}]}, "id"),
+        ({"name": "x", "steps": [{"type": "a", "after": ["b"]}]}, "no earlier step"),
+        ({"name": "x", "steps": [{"type": "a", "data": {"v": {"$result": "b"}}}]}, "no earlier step"),
+        ({"name": "x", "steps": [{"type": "a", "data": {"v": {"$result": 7}}}]}, "no earlier step"),
+        ({"name": "x", "steps": [{"type": "a", "name": "s"}, {"type": "b", "name": "s"}]}, "name of its own"),
+        ({"name": "x", "steps": [{"type": "a", "dependencies": ["nobody"]}]}, "nobody"),
+        ({"name": "x", "limit": 0, "steps": [{"type": "a"}]}, "limit"),
+    ],
+)
+async def test_a_workflow_that_makes_no_sense_is_refused_and_leaves_nothing(
+    api: Api, rota: Rota, body: dict[str, Any], complaint: str
+) -> None:
+    refused = await api.ask("POST", "/api/workflows", json=body, status=422)
+
+    assert complaint in refused["message"]
+    assert await rota.workflows.list() == []
+    assert all(sum(info.counts.values()) == 0 for info in await rota.queues())
+
+
+async def test_an_unknown_workflow_is_a_404(api: Api) -> None:
+    for method, path in (("GET", ""), ("POST", "/cancel"), ("POST", "/resume")):
+        await api.ask(method, f"/api/workflows/nobody{path}", status=404)
+
+
+# --- schedules ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_schedule_is_paused_resumed_run_and_removed(api: Api, rota: Rota) -> None:
+    @rota.task(queue="mail")
+    def report(to: str, password: str = "") -> None: ...
+
+    await rota.schedules.put("nightly", Every(timedelta(hours=1)), report.call("ada", password="hunter2"))
+
+    (listed,) = (await api.ask("GET", "/api/schedules"))["schedules"]
+    assert (listed["id"], listed["type"], listed["is_paused"]) == ("mail:nightly", "report", False)
+    assert len(listed["next_runs"]) == 5
+    assert listed["words"] == "every 1 h"
+    assert "hunter2" not in listed["data"]
+    assert (await api.ask("POST", "/api/schedules/nightly/pause"))["schedule"]["is_paused"] is True
+    assert (await api.ask("POST", "/api/schedules/mail:nightly/resume"))["schedule"]["is_paused"] is False
+    job_id = (await api.ask("POST", "/api/schedules/nightly/run"))["jobId"]
+    assert (await api.job(job_id))["status"] == "PENDING"
+    await api.ask("DELETE", "/api/schedules/nightly")
+    await api.ask("GET", "/api/schedules/nightly", status=404)
+    await api.ask("POST", "/api/schedules/nightly/run", status=404)
+    assert [action for action, _ in await changes(api)] == ["remove", "run", "resume", "pause"]
+
+
+# --- dead letters ------------------------------------------------------------------------------------------------
+
+
+async def test_dead_letters_are_grouped_by_error_and_redriven_by_group(api: Api, rota: Rota, hand: Hand) -> None:
+    dead: list[str] = []
+    for task, count in (("send", 3), ("fetch", 1)):
+        for _ in range(count):
+            dead.append(await api.enqueue(task, queue="mail", attempts=1))
+            await hand.kill_off(await handle(rota, dead[-1]), f"no route for {task}")
+
+    groups = await api.ask("GET", "/api/dead/groups")
+    assert [(g["type"], g["count"], g["message"]) for g in groups["groups"]] == [
+        ("send", 3, "no route for send"), ("fetch", 1, "no route for fetch"),
+    ]  # fmt: skip
+    assert (groups["total"], groups["examined"]) == (4, 4)
+    listed = await api.ask("GET", "/api/dead", params={"type": "fetch"})
+    assert [job["jobId"] for job in listed["jobs"]] == dead[3:]
+
+    assert (await api.ask("POST", "/api/dead/redrive", json={"type": "send", "limit": 1}))["redriven"] == 1
+    assert (await api.ask("POST", "/api/dead/redrive", json={"type": "send"}))["redriven"] == 2
+    assert (await api.ask("POST", "/api/dead/redrive", json={}))["redriven"] == 1
+    assert (await api.ask("GET", "/api/jobs/stats"))["stats"]["FAILED"] == 0
+
+
+# --- audit -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_audit_log_says_who_did_what_and_is_paged(api: Api) -> None:
+    ids = [await api.enqueue() for _ in range(3)]
+    for job_id in ids:
+        await api.ask("POST", f"/api/jobs/{job_id}/cancel")
+    await api.ask("DELETE", f"/api/jobs/{ids[0]}")
+
+    first = await api.ask("GET", "/api/audit", params={"limit": 3})
+    rest = await api.ask("GET", "/api/audit", params={"limit": 3, "cursor": first["cursor"]})
+
+    entry = first["entries"][0]
+    assert (entry["action"], entry["before"]["state"], entry["after"]) == ("delete", "CANCELLED", None)
+    assert (entry["role"], entry["who"]) == ("admin", "anybody on this machine")
+    cancelled = first["entries"][1]
+    assert (cancelled["before"]["state"], cancelled["after"]["state"]) == ("PENDING", "CANCELLED")
+    assert [e["action"] for e in first["entries"] + rest["entries"]] == ["delete", "cancel", "cancel", "cancel"]
+    assert rest["cursor"] is None
+    for bad in ("x", "1-x", "-", "9" * 40 + "-1"):
+        await api.ask("GET", "/api/audit", params={"cursor": bad}, status=422)
+
+
+async def test_what_was_refused_is_not_in_the_audit_log(api: Api) -> None:
+    await api.ask("POST", "/api/jobs/nobody/cancel", status=404)
+    await api.enqueue()
+    await api.ask("POST", "/api/queues/default/purge", json={})
+
+    assert await changes(api) == []
+
+
+# --- monitoring --------------------------------------------------------------------------------------------------
+
+
+async def test_prometheus_is_told_the_figures_of_the_store(api: Api) -> None:
+    await api.enqueue(queue="mail")
+
+    scraped = await api.get("/metrics")
+
+    assert scraped.headers["content-type"].startswith("text/plain")
+    assert 'rota_queue_jobs{queue="mail",state="pending"} 1' in scraped.text
+
+
+async def test_history_says_what_happened_from_step_to_step(api: Api, rota: Rota, hand: Hand) -> None:
+    done, dead = await api.enqueue("send", queue="mail"), await api.enqueue("send", queue="mail", attempts=1)
+    await api.enqueue("other", queue="images")
+    await hand.finish(await handle(rota, done))
+    await hand.kill_off(await handle(rota, dead))
+
+    mail = await api.ask("GET", "/api/metrics/history", params={"queue": "mail", "since": 600})
+
+    total = mail["total"]
+    assert (total["enqueued"], total["completed"], total["dead"], total["failure_rate"]) == (2, 1, 1, 0.5)
+    assert total["run"]["p50_ms"] is not None
+    assert sum(point["enqueued"] for point in mail["points"]) == 2
+    assert mail["step_ms"] == 60_000
+    sent = await api.ask("GET", "/api/metrics/history", params={"queue": "mail", "type": "send"})
+    assert (sent["total"]["enqueued"], sent["total"]["dead"]) == (2, 1)
+    everything = await api.ask("GET", "/api/metrics/history")
+    assert everything["total"]["enqueued"] == 3
+    for bad in ({"since": 1}, {"step": 61}, {"since": 86400 * 31}, {"queue": "a b"}, {"since": "x"}):
+        await api.ask("GET", "/api/metrics/history", params=bad, status=422)

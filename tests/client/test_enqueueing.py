@@ -58,7 +58,7 @@ async def test_five_thousand_jobs_are_stored_in_order_and_in_few_calls(
 
     jobs = await rota.enqueue_many(count.call(n) for n in range(5_000))
 
-    assert calls_of(raw, "evalsha") + calls_of(raw, "eval") - before <= 12
+    assert calls_of(raw, "evalsha") + calls_of(raw, "eval") - before <= 15  # ten batches, and scripts that it may lack
     assert len({handle(job).id for job in jobs}) == 5_000
     assert [handle(job).run for job in jobs] == sorted(handle(job).run or "" for job in jobs)
     assert (await rota.queue().counts())["pending"] == 5_000

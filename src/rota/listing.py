@@ -34,15 +34,18 @@ class Filters:
     text: str | None = None
 
     @classmethod
-    def of(cls, *, since: datetime | None = None, until: datetime | None = None, **wanted: Any) -> Filters:
+    def of(
+        cls, *, since: datetime | None = None, until: datetime | None = None, fields: Mapping[str, Any] | None = None,
+        **wanted: str | None,
+    ) -> Filters:  # fmt: skip
         """Checked, from what a program gives."""
-        times = {"since": since, "until": until}
-        checked = {name: None if at is None else checked_time_ms(at, name) for name, at in times.items()}
-        fields = wanted.pop("fields", None) or {}
-        filters = cls(**wanted, **checked, fields=dict(fields))
-        for name in ("task", "tag", "worker", "error", "group", "text"):
-            if getattr(filters, name) is not None:
-                checked_text(getattr(filters, name), name)
+        for name, text in wanted.items():
+            if text is not None:
+                checked_text(text, name)
+        filters = cls(
+            **wanted, fields=dict(fields or {}), since=None if since is None else checked_time_ms(since, "since"),
+            until=None if until is None else checked_time_ms(until, "until"),
+        )  # fmt: skip
         _ = filters.terms  # a value that cannot be looked for is refused here
         return filters
 

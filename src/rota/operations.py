@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from rota.client import Rota
 
 Verb = Literal["cancel", "delete", "redrive", "update"]
-Act = Callable[[Sequence[JobRecord]], Coroutine[Any, Any, list[str]]]
+#: For each job "" or why it could not be done.
+Outcomes = list[str]
+Act = Callable[[Sequence[JobRecord]], Coroutine[Any, Any, Outcomes]]
 
 PAGE: Final = 100
 #: Verb -> states of the jobs that it can do something to.
@@ -171,7 +173,7 @@ class Operations:
                 await asyncio.sleep(len(jobs) / info.per_second)
 
     def _act(self, info: OperationInfo) -> Act:
-        async def each(jobs: Sequence[JobRecord]) -> list[str]:
+        async def each(jobs: Sequence[JobRecord]) -> Outcomes:
             return [await self._one(info, job) for job in jobs]
 
         return self._redrive if info.verb == "redrive" else each
@@ -191,7 +193,7 @@ class Operations:
             return str(error)
         return ""
 
-    async def _redrive(self, jobs: Sequence[JobRecord]) -> list[str]:
+    async def _redrive(self, jobs: Sequence[JobRecord]) -> Outcomes:
         over = await self._rota.workflows.over(jobs)
         why = {
             job.ref: f"it belongs to workflow {job.options.workflow}, which is {over[job.options.workflow]}"

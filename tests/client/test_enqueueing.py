@@ -58,7 +58,7 @@ async def test_five_thousand_jobs_are_stored_in_order_and_in_few_calls(
 
     jobs = await rota.enqueue_many(count.call(n) for n in range(5_000))
 
-    assert calls_of(raw, "evalsha") + calls_of(raw, "eval") - before <= 12
+    assert calls_of(raw, "evalsha") + calls_of(raw, "eval") - before <= 15  # ten batches, and scripts that it may lack
     assert len({handle(job).id for job in jobs}) == 5_000
     assert [handle(job).run for job in jobs] == sorted(handle(job).run or "" for job in jobs)
     assert (await rota.queue().counts())["pending"] == 5_000
@@ -132,7 +132,8 @@ async def test_calls_made_together_travel_together(own_server: OwnServers, names
         assert [job.run for job in jobs] == sorted(job.run or "" for job in jobs)
         assert sent["evalsha"] + sent["eval"] <= 8, "three scripts that the server lacks, and a second batch"
         assert again - sent["evalsha"] <= 4
-        assert (sent["get"], sent["set"], sent["sadd"]) == (1, 1, 1), sent
+        assert (sent["set"], sent["sadd"]) == (1, 1), sent
+        assert sent["get"] <= 2, "the format, and the first script's look at its tally"
         assert opened <= 3
 
 

@@ -34,6 +34,7 @@ class Run:
     max_stalls: int = 3
     at_most_once: bool = False
     keeps_nothing: bool = False
+    terms: tuple[str, ...] = ()
     claim: str = NOBODY
     worker: str = NOBODY
     claimed_at: int = 0

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from rota.core.history import COUNTS, MINUTE_MS, Counted
-from rota.core.job import JobRef, Keep
+from rota.core.job import JobRef, Keep, encode_run
 from rota.core.states import JobState
 from rota.store import scripts
 from rota.store.gateway import Argument, Call, Gateway
@@ -60,7 +60,12 @@ new_runs = st.tuples(
     st.none() | st.none() | st.sampled_from([1, 2_000, 6_000]),
     st.fixed_dictionaries(
         {},
-        optional={"max_stalls": st.integers(0, 1), "at_most_once": st.booleans(), "keeps_nothing": st.booleans()},
+        optional={
+            "max_stalls": st.integers(0, 1),
+            "at_most_once": st.booleans(),
+            "keeps_nothing": st.booleans(),
+            "terms": st.sampled_from([("tag=a",), ("tag=a", "field.x=1")]),
+        },
     ),
 )
 
@@ -270,6 +275,18 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.ids_of[run.decode()] == id.decode()
 
     @invariant()
+    def what_is_found_by_task_and_by_term_is_what_there_is(self) -> None:
+        kept = {run.run: run for run in self.model.runs.values() if run.has_record}
+        with self.driver.redis.pipeline(transaction=False) as pipe:
+            pipe.get(self.driver.key("column", "0000000"))
+            pipe.hgetall(self.driver.key("terms"))
+            pipe.zrange(self.driver.key("term", "tag=a"), 0, -1)
+            column, terms, tagged = pipe.execute()
+        assert {encode_run(n) for n, slot in enumerate(column or b"") if slot} == kept.keys()
+        assert {run.decode() for run in tagged} == {run for run, one in kept.items() if "tag=a" in one.terms}
+        assert {run.decode() for run in terms} >= {run for run, one in kept.items() if one.terms}
+
+    @invariant()
     def what_was_counted_is_what_has_happened(self) -> None:
         last = self.model.now // MINUTE_MS
         (tally,) = self._do(Tallies(self.gateway, self.driver.keys).read([QUEUE], "minute", last - 60, last))
@@ -427,6 +444,7 @@ def test_the_store_does_what_a_dictionary_would_on_long_walks(new_machine: Calla
                 step(machine, rng)
                 machine.every_run_is_in_exactly_one_index_and_that_is_what_the_model_says()
             machine.what_was_counted_is_what_has_happened()
+            machine.what_is_found_by_task_and_by_term_is_what_there_is()
             machine.teardown()
         except Exception as error:
             error.add_note(f"walk it again with ROTA_TEST_SEED={seed}; it was walk {walk}")
@@ -441,5 +459,7 @@ def _random_run(rng: random.Random) -> Any:
         options["at_most_once"] = True
     if rng.random() < 0.25:
         options["keeps_nothing"] = True
+    if rng.random() < 0.25:
+        options["terms"] = rng.choice([("tag=a",), ("tag=a", "tag=b")])
     expiry = rng.choice([1, 2_000, 6_000]) if rng.random() < 0.2 else None
     return rng.choice(IDS), rng.choice(PRIORITIES), rng.choice(DELAYS) or 0, expiry, options

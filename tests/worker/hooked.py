@@ -160,13 +160,11 @@ def around(name: str) -> Callable[[], None]:
 def _around_script(wanted: str, *, is_before: bool, is_guarded: bool = False) -> None:
     run = Gateway.run
 
-    async def watched(
-        self: Gateway, name: str, keys: Sequence[str], arguments: Sequence[Any], *, is_aside: bool = False
-    ) -> Any:
+    async def watched(self: Gateway, name: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         is_it = name == wanted and (not is_guarded or _may())
         if is_it and is_before:
             die()
-        answer = await run(self, name, keys, arguments, is_aside=is_aside)
+        answer = await run(self, name, keys, arguments)
         if is_it and not is_before and answer:
             die()
         return answer

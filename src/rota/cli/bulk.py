@@ -135,8 +135,8 @@ async def _start(settings: Settings, verb: Any, asked: dict[str, Any], **argumen
     where = {name: value for name, value in asked.items() if value}
     async with connected(settings) as rota:
         await check_queue(rota, where.get("queue"))
-        if not dry_run and not yes:
-            confirm(f"{verb} every job with {' '.join(f'{name}={value}' for name, value in where.items())}?")
+        asked_for = " ".join(f"{name}={value}" for name, value in where.items())
+        confirm(f"This will {verb} every job with {asked_for}.", yes=yes or dry_run or not where)
         info = await rota.operations.start(verb, where=where, dry_run=dry_run, per_second=per_second, **arguments)
         if not background:
             info = await rota.operations.run(info.id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote, unquote
 
 from rota.errors import InvalidOption
@@ -47,24 +47,23 @@ def terms_of(tags: Iterable[str], fields: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def indexed_fields(terms: Iterable[str]) -> list[str]:
+def indexed_fields(terms: Iterable[str]) -> tuple[str, ...]:
     """The fields that a job with these terms is found by."""
     names = (term.removeprefix("field.").partition("=")[0] for term in terms if term.startswith("field."))
-    return [unquote(name) for name in names]
+    return tuple(unquote(name) for name in names)
 
 
 def checked_index(index: Any, names: Sequence[str]) -> tuple[str, ...]:
     """The fields that a task's jobs are to be found by, if they are parameters of it."""
     if isinstance(index, str) or not isinstance(index, list | tuple):
         raise InvalidOption("index", f"takes a list of parameters, not {index!r}")
-    for name in index:
+    chosen = tuple(str(name) for name in cast("Sequence[Any]", index))
+    for name in chosen:
         if name not in names:
-            raise InvalidOption(
-                "index", f"{name!r} is none of the task's parameters: {', '.join(names) or 'it has none'}"
-            )
-    if len(index) > MAX_INDEXED:
-        raise InvalidOption("index", f"at most {MAX_INDEXED} fields, not {len(index)}")
-    return tuple(index)
+            raise InvalidOption("index", f"{name!r} is no parameter of the task, only {', '.join(names) or 'none'}")
+    if len(chosen) > MAX_INDEXED:
+        raise InvalidOption("index", f"at most {MAX_INDEXED} fields, not {len(chosen)}")
+    return chosen
 
 
 def _text(value: Any) -> str:

@@ -51,7 +51,7 @@ local first = tonumber(redis.call("HGET", meta, "run") or 0)
 local number, freed, alarm = first, 0, nil
 local made, changed, outcome = {}, {}, { text_of(first) .. " " .. text_of(now) }
 local records, due_now, due_later, expiries, chosen, chosen_ids = {}, {}, {}, {}, {}, {}
-local wanted_locks, entering, is_new, tasks_made, termed, words_of = {}, {}, {}, {}, {}, {}
+local wanted_locks, entering, is_new, tasks_made, termed, words_of, amount_of = {}, {}, {}, {}, {}, {}, {}
 local DAY_MS = 86400000
 
 -- Writes what has been gathered: most jobs are written together.
@@ -111,8 +111,8 @@ for at = 4, #ARGV, 6 do
     local run = run_name(number)
     made[#made + 1] = run
     if token and token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", DAY_MS) end
-    count(task, "enqueued")
     tasks_made[#tasks_made + 1] = task
+    amount_of[task] = (amount_of[task] or 0) + 1
     if (parts[8] or "") ~= "" then termed[#termed + 1], words_of[#words_of + 1] = run, parts[8] end
     local head = suffix
     if id then
@@ -142,6 +142,7 @@ end
 flush()
 if #made > 0 then
   redis.call("HSET", meta, "run", text_of(number))
+  for task, amount in pairs(amount_of) do count(task, "enqueued", amount) end
   index_tasks(first + 1, tasks_made)
   index_new_terms(termed, words_of)
 end

@@ -11,7 +11,8 @@ local function count_started(popped, bodies, now)
   local are_alike = priority_of(first) == priority_of(last) and bucket == bucket_of(math.max(0, now - due_of(last)))
   local amount_of, waited_of = {}, {}
   for i = 1, #popped / 2 do
-    local task, waited = task_of(bodies[i] or ""), math.max(0, now - due_of(popped[2 * i]))
+    local task, waited = task_of(bodies[i] or ""), now - due_of(popped[2 * i])
+    if waited < 0 then waited = 0 end
     amount_of[task] = (amount_of[task] or 0) + 1
     waited_of[task] = (waited_of[task] or 0) + waited
     if not are_alike then count_at(task, HISTOGRAM.waited + bucket_of(waited), 1) end

@@ -8,8 +8,8 @@
 local CHUNK = 1024
 
 local function offset_of(run)
-  local function digit(at) return string.find(DIGITS, string.sub(run, at, at), 1, true) - 1 end
-  return 32 * digit(8) + digit(9)
+  local high, low = string.sub(run, 8, 8), string.sub(run, 9, 9)
+  return 32 * string.find(DIGITS, high, 1, true) + string.find(DIGITS, low, 1, true) - 33
 end
 
 -- Runs with the numbers from `first` on have been made, one of each of these tasks, which have been counted.
@@ -98,28 +98,28 @@ end
 local function unindex(gone)
   local by_chunk = {}
   for _, run in ipairs(gone) do
-    local chunk, offset = string.sub(run, 1, 7), offset_of(run)
+    local chunk = string.sub(run, 1, 7)
     local of_chunk = by_chunk[chunk]
     if not of_chunk then
-      of_chunk = { first = offset, last = offset }
+      of_chunk = { first = run, last = run }
       by_chunk[chunk] = of_chunk
     end
-    of_chunk[#of_chunk + 1] = offset
-    if offset < of_chunk.first then of_chunk.first = offset end
-    if offset > of_chunk.last then of_chunk.last = offset end
+    of_chunk[#of_chunk + 1] = run
+    if run < of_chunk.first then of_chunk.first = run elseif run > of_chunk.last then of_chunk.last = run end
   end
   for chunk, of_chunk in pairs(by_chunk) do
     local key = book.prefix .. "column:" .. chunk
     if redis.call("HINCRBY", book.prefix .. "chunks", chunk, -#of_chunk) <= 0 then
       redis.call("HDEL", book.prefix .. "chunks", chunk)
       redis.call("UNLINK", key)
-    elseif of_chunk.last - of_chunk.first + 1 == #of_chunk then
-      redis.call("SETRANGE", key, of_chunk.first, string.rep("\0", #of_chunk))
+    elseif offset_of(of_chunk.last) - offset_of(of_chunk.first) + 1 == #of_chunk then
+      -- They follow each other, as most do.
+      redis.call("SETRANGE", key, offset_of(of_chunk.first), string.rep("\0", #of_chunk))
     else
       local cleared = {}
-      for _, offset in ipairs(of_chunk) do
+      for _, run in ipairs(of_chunk) do
         local at = #cleared
-        cleared[at + 1], cleared[at + 2], cleared[at + 3], cleared[at + 4] = "SET", "u8", "#" .. offset, 0
+        cleared[at + 1], cleared[at + 2], cleared[at + 3], cleared[at + 4] = "SET", "u8", "#" .. offset_of(run), 0
       end
       redis.call("BITFIELD", key, unpack(cleared))
     end

@@ -529,9 +529,20 @@ class Rota:
         """`enqueue_many`, for code that is not async."""
         return self.wait_for(self.enqueue_many(list(calls)))
 
-    def jobs_sync(self, state: JobState | str | None = None, **question: Any) -> Page:
-        """`jobs`, for code that is not async, with the same parameters."""
-        return self.wait_for(self.jobs(state, **question))
+    def jobs_sync(
+        self, state: JobState | str | None = None, *, queue: str | None = None, task: str | None = None,
+        tag: str | None = None, fields: Mapping[str, Any] | None = None, worker: str | None = None,
+        error: str | None = None, group: str | None = None, since: datetime | None = None,
+        until: datetime | None = None, text: str | None = None, cursor: str | None = None, limit: int = 100,
+        order: str | None = None,
+    ) -> Page:  # fmt: skip
+        """`jobs`, for code that is not async."""
+        return self.wait_for(
+            self.jobs(
+                state, queue=queue, task=task, tag=tag, fields=fields, worker=worker, error=error, group=group,
+                since=since, until=until, text=text, cursor=cursor, limit=limit, order=order,
+            )
+        )  # fmt: skip
 
     def queues_sync(self) -> list[QueueInfo]:
         """`queues`, for code that is not async."""

@@ -313,7 +313,7 @@ class TiesMachine(RuleBasedStateMachine):
         (made,) = self._do(call, is_repeated)
         if outcome not in ("untied", "made"):
             assert holder is not None
-            assert made[1:] == (holder.run, outcome)
+            assert (made.run, made.outcome) == (holder.run, outcome)
             return
         assert made.is_new
         self._made(queue, made.run, made.id)

@@ -283,7 +283,7 @@ class Driver:
             yield f"{run} is in one of records and columns, not in both"
         for run, record in visible.items():
             task = record.split("\n")[2] if record.count("\n") > 2 else "?"
-            if task != "?" and columns.get(run) not in (slots.get(task), "1"):
+            if task not in ("", "?") and columns.get(run) not in (slots.get(task), "1"):
                 yield f"{run} of {task} ({slots.get(task)}) is in the column as {columns.get(run)}"
         counted = {chunk: str(sum(run[:7] == chunk for run in visible)) for chunk in {run[:7] for run in visible}}
         if counted != chunks:

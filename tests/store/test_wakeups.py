@@ -80,10 +80,9 @@ async def test_a_worker_with_slots_left_over_goes_on_waiting(driver: Driver) -> 
 async def test_a_worker_that_leaves_work_behind_wakes_the_next(driver: Driver) -> None:
     """One wake-up for many jobs goes from hand to hand."""
     async with _idle(driver, "w1", "w2", "w3") as inboxes:
-        await driver.enqueue(new_job())
+        await driver.enqueue(new_job(), new_job(due="+5"))
         assert _told(inboxes) == {"w1": 1}
-        driver.redis.zadd(driver.key("pending"), {"0000000zz": 1})
-        driver.redis.hset(driver.key("jobs"), "0000000zz", "x 0\n\nnoop\n[]")
+        driver.advance(10)
 
         await driver.worker("w1").claim(1)
 

@@ -95,8 +95,8 @@ async def _busy(crew: Crew) -> AsyncGenerator[None]:
 
     async def enqueue() -> None:
         while True:
-            await crew.enqueue_many(crew.program.tick.call(n) for n in range(20))
-            await asyncio.sleep(0.1)
+            jobs = await crew.enqueue_many(crew.program.tick.call(n) for n in range(20))
+            await jobs[-1].result(10)
 
     task = asyncio.create_task(enqueue())
     yield

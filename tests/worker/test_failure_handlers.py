@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import date
@@ -377,9 +376,12 @@ async def test_a_failure_that_waits_for_its_retry_does_not_keep_an_idle_worker_b
         client.zadd(crew.key("scheduled", "default-fail"), {"zzzzzzzzz": later})
 
         looks, looks_at_failures = set[object](), set[object]()
-        while len(looks) < 5:
+
+        def has_looked() -> bool:
             looks.add(client.hget(crew.key("meta"), "tick"))
             looks_at_failures.add(client.hget(crew.key("meta", "default-fail"), "tick"))
-            await asyncio.sleep(0.1)
+            return len(looks) >= 5
+
+        await eventually(has_looked, 20)
 
     assert len(looks_at_failures) <= 2

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from rota.errors import InvalidOption
 from rota.store.gateway import Gateway
 from rota.store.keys import AUDIT_KEPT, Keys
+from rota.store.replies import read_hash
 
 SESSION_MS: Final = 12 * 3600 * 1000
 ANSWER_MS: Final = 24 * 3600 * 1000
@@ -48,10 +49,10 @@ class AccessStore:
         records, uses = await self._gateway.commands(
             [["HGETALL", self._keys.shared("tokens")], ["HGETALL", self._keys.shared("token_uses")]]
         )
-        used = _pairs(uses)
+        used = read_hash(uses)
         return {
-            token_id.decode(): (record, int(used[token_id]) if token_id in used else None)
-            for token_id, record in _pairs(records).items()
+            token_id: (record, int(used[token_id]) if token_id in used else None)
+            for token_id, record in read_hash(records).items()
         }
 
     async def drop_token(self, token_id: str) -> None:
@@ -119,16 +120,9 @@ class AccessStore:
         found: list[Any] = await self._gateway.command(
             "XREVRANGE", self._keys.shared("audit"), start, "-", "COUNT", limit
         )
-        return [(entry_id.decode(), _pairs(fields)[b"entry"]) for entry_id, fields in found]
+        return [(entry_id.decode(), read_hash(fields)["entry"]) for entry_id, fields in found]
 
 
 def _is_entry_id(text: str) -> bool:
     parts = text.split("-")
     return len(parts) == 2 and all(p.isascii() and p.isdecimal() and int(p) < 2**64 for p in parts)
-
-
-def _pairs(answer: Any) -> dict[bytes, bytes]:
-    """A hash, in whichever of its two shapes redis-py gives it."""
-    if hasattr(answer, "items"):
-        return dict(answer.items())
-    return dict(zip(answer[::2], answer[1::2], strict=True))

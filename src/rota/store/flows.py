@@ -31,6 +31,7 @@ from rota.core.workflow import (
 )
 from rota.errors import StoreError
 from rota.store.gateway import Argument
+from rota.store.replies import read_hash
 from rota.store.scripts import script
 from rota.store.store import NewJob, Store
 from rota.store.ties import FLOWS, SLICE, Edge, Message, Prepared, Tied, Ties
@@ -71,8 +72,7 @@ class Flows:
     async def read(self, flow_id: str) -> Flow | None:
         """A workflow as it stands."""
         answer = await self._gateway.command("HGETALL", self._key("flow", flow_id))
-        pairs = answer.items() if hasattr(answer, "items") else zip(answer[::2], answer[1::2], strict=True)
-        found: dict[str, bytes] = {key.decode(): value for key, value in pairs}
+        found = read_hash(answer)
         return _flow(flow_id, found) if found else None
 
     async def recent(self, limit: int, *, states: Collection[str] = ()) -> list[WorkflowInfo]:

@@ -17,7 +17,7 @@ from rota.errors import StoreUnavailable
 from rota.store.cluster import HOME, Cluster
 from rota.store.connection import Argument, Disconnected, ServerError, pack
 from rota.store.connections import Node, OneServer, endpoint_of, open_connection, opener_of, pack_all
-from rota.store.replies import TROUBLE, is_passing, translate
+from rota.store.replies import TROUBLE, is_passing, read_hash, translate
 from rota.store.scripts import script
 
 if TYPE_CHECKING:
@@ -353,4 +353,4 @@ def _key_of(words: Sequence[Argument]) -> str:
 
 
 def _texts(fields: Sequence[bytes]) -> dict[str, str]:
-    return {fields[at].decode(): fields[at + 1].decode() for at in range(0, len(fields), 2)}
+    return {field: value.decode() for field, value in read_hash(fields).items()}

@@ -70,13 +70,7 @@ def _queue(queue: str, part: Sequence[Any], now: int) -> QueueGauges:
         lock_waiting=max(0, locked - locks),
         schedules=ticks,
         paused_schedules=max(0, schedules - ticks),
-        schedule_lag_ms=max(0, now - _first_score(part[6])) if part[6] else 0,
+        schedule_lag_ms=max(0, now - int(float(part[6][1]))) if part[6] else 0,
         outbox=outbox,
         stopping=stopping,
     )
-
-
-def _first_score(head: Sequence[Any]) -> int:
-    # redis-py pairs members with scores for some connections and leaves them flat for others.
-    score: Any = head[1] if len(head) > 1 else head[0][1]
-    return int(float(score))

@@ -5,13 +5,14 @@ Whoever drives one holds it for a while and saves how far it came; when a driver
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.store.gateway import Argument, Gateway
 from rota.store.keys import Keys
+from rota.store.replies import read_hash
 from rota.store.scripts import script
 
 HOLD_MS: Final = 10_000
@@ -113,8 +114,7 @@ class OperationStore:
 
 
 def _read_info(answer: Any) -> OperationInfo | None:
-    pairs = answer.items() if hasattr(answer, "items") else zip(answer[::2], answer[1::2], strict=True)
-    fields: Mapping[str, bytes] = {name.decode(): value for name, value in pairs}
+    fields = read_hash(answer)
     if "plan" not in fields:
         return None
     moving = {name: msgspec.json.decode(fields[name]) for name in _MOVING if name in fields}

@@ -1,7 +1,8 @@
-"""What a server's refusal means: worth trying again, or which of Rota's errors."""
+"""What a server's answer means: a hash; or a refusal, worth trying again or one of Rota's errors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
@@ -29,6 +30,11 @@ _PASSING: Final = (
 _REFUSED: Final = ("NOAUTH", "WRONGPASS", "invalid username-password", "without any password configured")
 #: How Valkey and Redis say that the user lacks a right; the last two from inside a script.
 _NO_RIGHT: Final = ("NOPERM", "ACL failure in script", "The user executing the script can't")
+
+
+def read_hash(answer: Sequence[bytes]) -> dict[str, bytes]:
+    """A hash, which the server gives as fields and values in turn."""
+    return {field.decode(): value for field, value in zip(answer[::2], answer[1::2], strict=True)}
 
 
 def is_passing(error: Exception) -> bool:

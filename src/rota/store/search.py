@@ -17,6 +17,7 @@ from rota.core.job import JobRecord, JobRef, encode_run
 from rota.core.states import JobState
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
+from rota.store.replies import read_hash
 from rota.store.views import Views
 
 #: Candidates that one search looks at before it says how far it came.
@@ -107,8 +108,7 @@ class Search:
     async def groups(self, queue: str) -> list[Group]:
         """The groups of a queue's dead letters."""
         answer = await self._gateway.command("HGETALL", self._key(queue, "groups"))
-        pairs = answer.items() if hasattr(answer, "items") else zip(answer[::2], answer[1::2], strict=True)
-        described = {name.decode(): msgspec.json.decode(text, type=_Described) for name, text in pairs}
+        described = {name: msgspec.json.decode(text, type=_Described) for name, text in read_hash(answer).items()}
         counts = await self._gateway.commands(
             [["ZCARD", self._key(queue, "term", f"group={name}")] for name in described]
         )

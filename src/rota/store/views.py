@@ -16,6 +16,7 @@ from rota.core.states import JobState
 from rota.errors import InvalidOption
 from rota.store.gateway import Argument, Gateway
 from rota.store.keys import Keys
+from rota.store.replies import read_hash
 from rota.store.scripts import script
 
 #: A worker that has been silent for longer is shown as DEAD (S2-23).
@@ -265,7 +266,8 @@ class Views:
         now = int(time[0]) * 1000 + int(time[1]) // 1000
         said = _texts(infos)
         workers: list[WorkerInfo] = []
-        for name, last_seen in _pairs(seen):
+        for name, score in read_hash(seen).items():
+            last_seen = int(float(score))
             silent = max(0, now - last_seen)
             info: dict[str, Any] = msgspec.json.decode(said.get(name, "{}"))
             is_alive = silent < ALIVE_MS and info.get("state") != "stopped"
@@ -324,17 +326,8 @@ class Views:
         return [self._keys.queue(queue, key) for key in script(name).keys]
 
 
-def _texts(answer: Any) -> dict[str, str]:
-    if hasattr(answer, "items"):
-        return {key.decode(): value.decode() for key, value in answer.items()}
-    return {answer[at].decode(): answer[at + 1].decode() for at in range(0, len(answer), 2)}
-
-
-def _pairs(answer: list[Any]) -> list[tuple[str, int]]:
-    # redis-py pairs members with scores for some commands and leaves them flat for others.
-    if answer and isinstance(answer[0], tuple | list):
-        return [(member.decode(), int(float(score))) for member, score in answer]
-    return [(answer[at].decode(), int(float(answer[at + 1]))) for at in range(0, len(answer), 2)]
+def _texts(answer: Sequence[bytes]) -> dict[str, str]:
+    return {field: value.decode() for field, value in read_hash(answer).items()}
 
 
 def _lock_info(queue: str, fields: Sequence[bytes]) -> LockInfo:
@@ -355,8 +348,9 @@ def _lock_place(cursor: str | None, queues: Sequence[str]) -> tuple[str, str]:
     return queue, place
 
 
-def _score(head: list[Any]) -> int:
-    return _pairs(head)[0][1]
+def _score(head: Sequence[bytes]) -> int:
+    """Of the first of a sorted set, which comes with it."""
+    return int(float(head[1]))
 
 
 def _log_line(line: str) -> LogLine:

@@ -94,6 +94,23 @@ class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
         """Its rule as a person says it: “at 03:00 every day, Europe/Oslo”."""
         return in_words(self.rule)
 
+    def standing(self) -> dict[str, Any]:
+        """Its policies, and how it stands, as the command line and the HTTP API say it. Times have their offset."""
+        return {
+            "misfire": self.misfire,
+            "overlap": self.overlap,
+            "version": self.version,
+            "is_declared": self.is_declared,
+            "is_orphaned": self.is_orphaned,
+            "is_paused": self.is_paused,
+            "next_runs": [run.isoformat() for run in self.next_runs],
+            "last_run": self.last_run.isoformat() if self.last_run else None,
+            "last_job": self.last_job,
+            "fired": self.fired,
+            "dropped": self.dropped,
+            "skipped": self.skipped,
+        }
+
 
 # --- declaring ---------------------------------------------------------------------------------------------------
 

@@ -126,18 +126,7 @@ class JobShapes:
             "words": info.words,
             "type": info.task,
             "data": self._mask.text(encoded, positional=self._catalog.positional(info.task)),
-            "misfire": info.misfire,
-            "overlap": info.overlap,
-            "version": info.version,
-            "is_declared": info.is_declared,
-            "is_orphaned": info.is_orphaned,
-            "is_paused": info.is_paused,
-            "next_runs": [run.isoformat() for run in info.next_runs],
-            "last_run": info.last_run.isoformat() if info.last_run else None,
-            "last_job": info.last_job,
-            "fired": info.fired,
-            "dropped": info.dropped,
-            "skipped": info.skipped,
+            **info.standing(),
         }
 
 

@@ -446,7 +446,7 @@ async def _subscribe(store: Store) -> None:
 async def _clean_up(store: Store) -> None:
     """Removes every key that the trial may have made."""
     keys = [store.keys.queue(TRIAL, name) for name, spec in QUEUE_KEYS.items() if "{name}" not in spec.pattern]
-    keys.append(store.keys.queue(TRIAL, "calls", store.participant))
+    keys += [store.keys.queue(TRIAL, "calls", f"{store.participant}:{kind}") for kind in ("enqueue", "claim")]
     await store.gateway.command("UNLINK", *keys)
 
 

@@ -215,8 +215,8 @@ def test_history_is_one_entry_a_line() -> None:
 
 
 def test_counts_are_empty_at_the_first_attempt() -> None:
-    assert decode_counts(b"") == Counts(attempt=1)
-    assert decode_counts(b"5 1 2 3 4") == Counts(attempt=5, failures=1, stalls=2, snoozes=3, handbacks=4)
+    assert decode_counts("") == Counts(attempt=1)
+    assert decode_counts("5 1 2 3 4") == Counts(attempt=5, failures=1, stalls=2, snoozes=3, handbacks=4)
 
 
 def test_progress_has_numbers_and_a_note_with_spaces() -> None:

@@ -131,7 +131,8 @@ def test_every_recording_has_data_after_a_load(prometheus: Prometheus) -> None:
     records = [rule["name"] for rule in prometheus.rules() if rule["type"] == "recording"]
 
     assert len(records) > 10
-    assert [name for name in records if not prometheus.query(name)] == []
+    # The worker's process was killed a moment ago: what is said of it may be missing from one evaluation.
+    asyncio.run(eventually(lambda: all(prometheus.query(name) for name in records), 30))
 
 
 def test_every_alert_watches_figures_that_exist(prometheus: Prometheus) -> None:

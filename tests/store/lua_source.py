@@ -20,7 +20,7 @@ _INCLUDED_KEYS: Final = re.compile(r"^-- keys: (\w+(?:, \w+)*)$", re.MULTILINE)
 _ARG: Final = re.compile(r"-- ARGV\[(\d+)\] (\w+)(?:  +(\S.*))?")
 _REST: Final = re.compile(r"-- ARGV\[(\d+)…\] (\S.*)")
 _FLAGS: Final = re.compile(r"-- flags: (\S.*)")
-INCLUDE: Final = re.compile(r"^-- @include (\w+)$", re.MULTILINE)
+INCLUDE: Final = re.compile(r"^-- @(?:include|rare) (\w+)$", re.MULTILINE)
 _TOKEN: Final = re.compile(
     r"""
       (?P<comment>--\[(?P<c>=*)\[.*?\](?P=c)\]|--[^\n]*)

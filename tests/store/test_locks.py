@@ -489,7 +489,7 @@ async def test_what_a_claim_costs_does_not_grow_with_a_lane(driver: Driver) -> N
         assert len(await driver.worker().claim(10)) == 10
         costs.append(_calls(driver) - before)
 
-    assert costs[0] == costs[1]
+    assert abs(costs[0] - costs[1]) <= 1, "the time of a claim is not written down if another's was just before"
     before = _calls(driver)
     await driver.worker("holder").complete(holder)
     assert _calls(driver) - before < 60

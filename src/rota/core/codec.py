@@ -242,7 +242,7 @@ def _undecodable(run: str, error: Exception) -> UndecodableRecord:
     return UndecodableRecord(f"record of run {run} cannot be read: {str(error) or type(error).__name__}")
 
 
-def decode_counts(text: bytes) -> Counts:
+def decode_counts(text: str) -> Counts:
     """Counts as a claim returns them: empty at the first attempt."""
     return Counts(*map(int, text.split())) if text else FIRST_ATTEMPT
 

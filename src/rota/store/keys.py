@@ -97,7 +97,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits for a wake-up -> since, ms"),
     "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
-    "calls": KeySpec("calls:{name}", "hash", "all", "10 min", "a caller's latest calls and their outcomes"),
+    "calls": KeySpec("calls:{name}", "string", "all", "10 min", "outcome of a caller's latest call of one kind"),
     "call": KeySpec("call:{name}", "string", "all", "10 min", "outcome of one rare call, by its token"),
     "firsts": KeySpec("firsts:{name}", "string", "enqueue", "24 h", "the run that a call with an idempotency key made"),
 }

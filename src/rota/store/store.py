@@ -7,12 +7,13 @@ its token. The gateway relies on that.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
-from rota.core.codec import decode_counts
+from rota.core.codec import FIRST_ATTEMPT, decode_counts
 from rota.core.job import Counts, JobRef, encode_run, make_suffixes
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
@@ -54,6 +55,14 @@ class NewJob(NamedTuple):
     #: What to do where the id has an unfinished run: nothing, or letters of `core.same_id.Update`; behind a ! a token
     #: by which it is made once.
     flags: str = "-"
+
+    @property
+    def how(self) -> str:
+        """What a call says of it besides its record, behind the random part of its id: nothing, for most."""
+        if not (self.id or self.priority or self.due or self.expiry):
+            return ""
+        name = f"{self.flags}={self.id}" if self.id else ""
+        return f"\t{self.priority}\t{self.due}\t{self.expiry}\t{name}"
 
 
 class Made(NamedTuple):
@@ -165,6 +174,7 @@ class Store:
         self.keys = keys
         self.participant = participant
         self._doors: dict[str, _Door] = {}
+        self._script_keys: dict[tuple[str, str], Sequence[str]] = {}
 
     # --- producers ---------------------------------------------------------------------------------------------
 
@@ -262,8 +272,11 @@ class Store:
             for start in range(0, len(of_verb), size):
                 part = of_verb[start : start + size]
                 words: list[Argument] = [queue, self.keys.inbox_prefix]
-                for report in part:
-                    words += report
+                if verb == "complete":
+                    part = _grouped(part, words)
+                else:
+                    for report in part:
+                        words += report
                 calls.append((Call(verb, self.script_keys(verb, queue), words), part))
         return calls
 
@@ -346,10 +359,15 @@ class Store:
         """Adds to the names that `queue list` shows."""
         await self.gateway.command("SADD", self.keys.shared("queues"), *queues)
 
-    def script_keys(self, name: str, queue: str, **parts: str) -> list[str]:
+    def script_keys(self, name: str, queue: str, **parts: str) -> Sequence[str]:
         """The keys of a script in a queue's slot; `parts` fill the patterns of those there are many of."""
-        parts.setdefault("calls", self.participant)
-        return [self.keys.queue(queue, key, parts.get(key, "")) for key in script(name).keys]
+        if not parts and (known := self._script_keys.get((name, queue))):
+            return known
+        filled = {"calls": self.participant, **parts}
+        keys = [self.keys.queue(queue, key, filled.get(key, "")) for key in script(name).keys]
+        if not parts:
+            self._script_keys[name, queue] = keys
+        return keys
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -363,15 +381,30 @@ class Store:
 
 def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     """What a claim's answer says."""
-    fence, wait = answer[0].decode(), answer[1]
+    fence, wait, said, runs, counts = (text.decode() for text in answer[:5])
     claim = f"{fence}.{token}"
+    each_counts = map(decode_counts, counts.split(",")) if counts else itertools.repeat(FIRST_ATTEMPT)
     jobs = [
-        Claimed(queue, answer[at].decode(), claim, decode_counts(answer[at + 1]), answer[at + 2])
-        for at in range(3, len(answer), 3)
+        Claimed(queue, run, claim, of_run, record)
+        for run, of_run, record in zip(runs.split(), each_counts, answer[5:], strict=False)
     ]
-    words = answer[2].decode().split()
+    words = said.split()
     failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
     return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
+
+
+def _grouped(reports: Sequence[Report], words: list[Argument]) -> list[Report]:
+    """Puts completed runs into words, those of one claim and rule together; the reports in the order of the words."""
+    groups: dict[tuple[str, str], list[Completed]] = {}
+    for report in cast("Sequence[Completed]", reports):
+        groups.setdefault((report.claim, report.rule), []).append(report)
+    for (claim, rule), group in groups.items():
+        results = [report.result for report in group]
+        has_results = any(results)
+        words += (claim, rule, len(group), "results" if has_results else "", *(report.run for report in group))
+        if has_results:
+            words += results
+    return [report for group in groups.values() for report in group]
 
 
 def read_refusals(answer: list[bytes], reports: Sequence[Report]) -> dict[str, str]:
@@ -491,15 +524,15 @@ class _Door:
                 size += len(job.body)
                 if count and size > BATCH_BYTES:
                     break
-                name = f"{job.flags}={job.id}" if job.id else ""
-                words += (name, "", job.priority, job.due, job.expiry, job.body)
+                words.append(job.how)
+                words.append(job.body)
                 count += 1
                 asked.left += 1
             parts.append((asked, asked.jobs[start : asked.left]))
             if asked.left == len(asked.jobs):
                 self._waiting.popleft()
         suffixes = self._take_suffixes(count)
-        words[4::6] = suffixes
+        words[3::2] = [suffix + str(how) for suffix, how in zip(suffixes, words[3::2], strict=True)]
         return _Load(parts, suffixes, words)
 
     def _take_suffixes(self, count: int) -> list[str]:

@@ -11,7 +11,6 @@
 -- KEYS pending     zset  run -> place
 -- KEYS processing  zset  run -> lease deadline, ms
 -- KEYS expiring    zset  run -> time it must have started by, ms
--- KEYS outbox      zset  run whose dependents have yet to hear of it -> when to tell them
 -- KEYS idle        zset  waiting workers
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
@@ -23,13 +22,13 @@
 -- ARGV[8] bound       how many runs the other verbs may move
 --
 -- Returns fence, ms until something falls due ("" if nothing will), words ("outbox": dependents must be told;
--- "fail:<ms>": when the failures of the queue want to be looked at), then run, counts ("" at the first attempt) and
--- record for each run claimed
+-- "fail:<ms>": when the failures of the queue want to be looked at), the runs claimed with spaces between, their counts
+-- with commas between (nothing for a first attempt; "" where all are), then the record of each
 
 -- @include count_started
 -- @include emit
 -- @include failures_due
--- @include housekeeping
+-- @include heads
 -- @include now_ms
 -- @include record
 -- @include replay
@@ -37,79 +36,92 @@
 -- @include text_of
 -- @include tick
 -- @include wake
+-- @rare housekeeping
 
 local now = now_ms()
 limit, lease_ms, bound = tonumber(limit), tonumber(lease_ms), tonumber(bound)
 
--- What a worker gets to see of a run.
-local function answer(reply, run, counts, body)
-  local size = #reply
-  reply[size + 1], reply[size + 2], reply[size + 3] = run, counts, body or ""
+-- What a worker gets to see of the runs.
+local function answer(fence, claimed, counts, bodies)
+  local has_counts = false
+  for i = 1, #claimed do has_counts = has_counts or counts[i] ~= "" end
+  local reply = { fence, "", "", table.concat(claimed, " "), has_counts and table.concat(counts, ",") or "" }
+  for i = 1, #claimed do reply[5 + i] = bodies[i] or "" end
+  return reply
 end
 
 local function counts_of(line)
-  local attempt, failures, stalls, snoozes, handbacks =
-    string.match(line, "^%S+ %S+ %S+ %S+ %S+ (%d+) (%d+) (%d+) (%d+) (%d+)")
-  local counts = attempt .. " " .. failures .. " " .. stalls .. " " .. snoozes .. " " .. handbacks
+  local counts = string.match(line, "^%S+ %S+ %S+ %S+ %S+ (%d+ %d+ %d+ %d+ %d+)")
   return counts == "1 0 0 0 0" and "" or counts
 end
 
 local before = recall("claim", call)
-if before == "" then return { "0", "", "" } end
+if before == "" then return { "0", "", "", "", "" } end
 if before then
-  local fence, claimed = string.match(before, "^(%S+) ?(.*)$")
-  local reply = { fence, "0", "" }
-  for run in string.gmatch(claimed, "%S+") do
+  local fence, list = string.match(before, "^(%S+) ?(.*)$")
+  local claimed, counts, bodies = {}, {}, {}
+  for run in string.gmatch(list, "%S+") do
     local line = redis.call("HGET", runs, run)
     if is_claim(line, "processing", fence .. "." .. token) then
-      answer(reply, run, counts_of(line), redis.call("HGET", jobs, run))
+      claimed[#claimed + 1], counts[#counts + 1] = run, counts_of(line)
+      bodies[#bodies + 1] = redis.call("HGET", jobs, run) or ""
     end
   end
+  local reply = answer(fence, claimed, counts, bodies)
+  reply[2] = "0"
   return reply
 end
 
-local may_reap, reap_from = tick(now, lease_ms)
-local more = housekeeping(now, may_reap, bound)
-if more then
-  -- That was work enough for one call: the worker comes again at once. While some are late that must not start any
-  -- more, nothing is leased.
-  local late = redis.call("ZRANGE", expiring, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, 1)
-  limit = #late > 0 and 0 or math.min(limit, bound)
+local may_reap, reap_from, is_paused = tick(now, lease_ms)
+local heads, more = read_heads(), false
+
+local function is_due(at) return at and at <= now end
+
+if is_due(heads.scheduled) or is_due(heads.expiring) or (may_reap and (is_due(heads.processing) or is_due(heads.stopping))) then
+  more = housekeeping(now, may_reap, bound)
+  heads = read_heads()
 end
-local is_paused = redis.call("HGET", meta, "is_paused")
+-- That was work enough for one call: the worker comes again at once. While some are late that must not start any
+-- more, nothing is leased.
+if more then limit = is_due(heads.expiring) and 0 or math.min(limit, bound) end
 local popped = (limit > 0 and not is_paused) and redis.call("ZPOPMIN", pending, limit) or {}
-local reply = { "0", "", "" }
+local reply
 
 if #popped > 0 then
-  local fence = redis.call("HINCRBY", meta, "fence", 1)
-  reply[1] = text_of(fence)
-  local claim, at, deadline = text_of(fence) .. "." .. token, text_of(now), text_of(now + lease_ms)
-  local claimed, lines, leases = {}, {}, {}
-  for i = 1, #popped, 2 do claimed[#claimed + 1] = popped[i] end
+  local fence = text_of(redis.call("HINCRBY", meta, "fence", 1))
+  local claim, at, deadline = fence .. "." .. token, text_of(now), text_of(now + lease_ms)
+  local claimed, counts, lines, leases = {}, {}, {}, {}
+  for i = 1, #popped / 2 do claimed[i] = popped[2 * i - 1] end
   local earlier = redis.call("HMGET", runs, unpack(claimed))
   local bodies = redis.call("HMGET", jobs, unpack(claimed))
   local fresh = "processing " .. claim .. " " .. worker .. " " .. at .. " "
-  for i, run in ipairs(claimed) do
-    local line, counts
+  local line, line_place
+  for i = 1, #claimed do
+    local run, run_place = claimed[i], popped[2 * i]
     if earlier[i] then
       local r = read_record(earlier[i])
-      r.state, r.claim, r.worker, r.claimed_at, r.place = "processing", claim, worker, at, popped[2 * i]
+      r.state, r.claim, r.worker, r.claimed_at, r.place = "processing", claim, worker, at, run_place
       r.attempt, r.ended_at, r.reason = r.attempt + 1, "-", ""
-      line = write_record(r)
-      counts = counts_of(line)
+      line, line_place = write_record(r), nil
+      counts[i] = counts_of(line)
     else
-      line, counts = fresh .. popped[2 * i] .. " 1 0 0 0 0 - ", ""
+      -- Those that became due together have the same line.
+      if run_place ~= line_place then line, line_place = fresh .. run_place .. " 1 0 0 0 0 - ", run_place end
+      counts[i] = ""
     end
-    lines[#lines + 1], lines[#lines + 2] = run, line
-    leases[#leases + 1], leases[#leases + 2] = deadline, run
-    answer(reply, run, counts, bodies[i])
+    lines[2 * i - 1], lines[2 * i] = run, line
+    leases[2 * i - 1], leases[2 * i] = deadline, run
   end
   redis.call("HSET", runs, unpack(lines))
   redis.call("ZADD", processing, unpack(leases))
-  if redis.call("EXISTS", expiring) > 0 then redis.call("ZREM", expiring, unpack(claimed)) end
+  heads.processing = math.min(heads.processing or math.huge, now + lease_ms)
+  if heads.expiring and redis.call("ZREM", expiring, unpack(claimed)) > 0 then heads.expiring = first_of(expiring, 1) end
   emit("claim", claimed)
   count_started(popped, bodies, now)
-  remember("claim", call, text_of(fence) .. " " .. table.concat(claimed, " "))
+  reply = answer(fence, claimed, counts, bodies)
+  remember("claim", call, fence .. " " .. reply[4])
+else
+  reply = answer("0", {}, {}, {})
 end
 
 local taken = #popped / 2
@@ -121,8 +133,7 @@ else
   if not is_paused and redis.call("ZCARD", pending) > 0 then wake(1) end
 end
 write_tally(now)
-reply[2] = more and "0" or next_due(now, reap_from)
-local unsent = redis.call("ZRANGE", outbox, 0, 0, "WITHSCORES")[2]
-if unsent and tonumber(unsent) <= now then reply[3] = "outbox " end
-reply[3] = reply[3] .. failures_due(now)
+reply[2] = more and "0" or next_due(heads, now, reap_from)
+if is_due(heads.outbox) then reply[3] = "outbox " end
+if heads.are_rare then reply[3] = reply[3] .. failures_due(now) end
 return reply

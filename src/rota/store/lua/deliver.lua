@@ -14,7 +14,7 @@
 --
 -- Returns how many were told
 
--- @include depart
+-- @include bequeath
 -- @include doom
 -- @include emit
 -- @include fill

@@ -17,9 +17,9 @@
 --
 -- Returns "redriven" | "missing" | "in_use" | the state that forbids it, for each job, joined by spaces
 
--- @include depart
+-- @include bequeath
 -- @include emit
--- @include index
+-- @include terms
 -- @include lanes
 -- @include note
 -- @include now_ms

@@ -5,21 +5,20 @@
 -- @include task_of
 
 local function count_started(popped, bodies, now)
-  -- They come by priority and time: if the first and the last have waited about as long, so have all between.
-  local first, last = popped[2], popped[#popped]
-  local bucket = bucket_of(math.max(0, now - due_of(first)))
-  local are_alike = priority_of(first) == priority_of(last) and bucket == bucket_of(math.max(0, now - due_of(last)))
-  local amount_of, waited_of = {}, {}
+  local amount_of, waited_of, waited, waited_at = {}, {}, 0, nil
   for i = 1, #popped / 2 do
-    local task, waited = task_of(bodies[i] or ""), now - due_of(popped[2 * i])
-    if waited < 0 then waited = 0 end
+    local task, at = task_of(bodies[i] or ""), popped[2 * i]
+    if at ~= waited_at then waited, waited_at = math.max(0, now - due_of(at)), at end
+    local of_task = waited_of[task]
+    if not of_task then
+      of_task = {}
+      waited_of[task] = of_task
+    end
     amount_of[task] = (amount_of[task] or 0) + 1
-    waited_of[task] = (waited_of[task] or 0) + waited
-    if not are_alike then count_at(task, HISTOGRAM.waited + bucket_of(waited), 1) end
+    of_task[waited] = (of_task[waited] or 0) + 1
   end
   for task, amount in pairs(amount_of) do
     count(task, "started", amount)
-    count(task, "waited", waited_of[task])
-    if are_alike then count_at(task, HISTOGRAM.waited + bucket, amount) end
+    for ms, times in pairs(waited_of[task]) do count_time(task, "waited", ms, times) end
   end
 end

@@ -2,8 +2,8 @@
 -- one that comes after thousands has a long record.
 -- keys: jobs
 
-local function fill(run, results)
+local function fill(run, by_token)
   local record = redis.call("HGET", jobs, run)
   if not record then return end
-  redis.call("HSET", jobs, run, (string.gsub(record, '"rota%.result%.[^"]+"', results)))
+  redis.call("HSET", jobs, run, (string.gsub(record, '"rota%.result%.[^"]+"', by_token)))
 end

@@ -4,32 +4,21 @@
 -- @include emit
 -- @include retain
 -- @include text_of
+-- @rare tell_waiters
 
 local function finish(index, state, by_rule, now)
-  local ended, scored, at = {}, {}, text_of(now)
+  local ended, scored, at, count = {}, {}, text_of(now), 0
   for _, of_rule in pairs(by_rule) do
-    for _, run in ipairs(of_rule) do
-      ended[#ended + 1] = run
-      scored[#scored + 1] = at
-      scored[#scored + 1] = run
+    for i = 1, #of_rule do
+      count = count + 1
+      ended[count], scored[2 * count - 1], scored[2 * count] = of_rule[i], at, of_rule[i]
     end
   end
-  if #ended == 0 then return end
+  if count == 0 then return end
   redis.call("ZADD", index, unpack(scored))
-  redis.call("HINCRBY", meta, state, #ended)
+  redis.call("HINCRBY", meta, state, count)
   emit(state, ended)
-  local is_watched = {}
-  if redis.call("EXISTS", waiters) > 0 then
-    for i, clients in ipairs(redis.call("HMGET", waiters, unpack(ended))) do
-      if clients then
-        for client in string.gmatch(clients, "%S+") do
-          redis.call("PUBLISH", inbox .. client, "ended " .. queue .. " " .. ended[i])
-        end
-        redis.call("HDEL", waiters, ended[i])
-        is_watched[ended[i]] = true
-      end
-    end
-  end
+  local is_watched = redis.call("EXISTS", waiters) > 0 and tell_waiters(ended) or {}
   local awaited = {}
   for rule, of_rule in pairs(by_rule) do
     if next(is_watched) and (string.match(rule, "^0:") or string.match(rule, ":0$")) then

@@ -6,11 +6,6 @@ local function follower_of(run)
   return string.match(redis.call("HGET", followers, run) or "", "^(%S+) (%S*)$")
 end
 
-local function follow(holder, run, flags)
-  redis.call("HSET", followers, holder, run .. " " .. flags)
-  redis.call("HSET", follows, run, holder)
-end
-
 -- The follow-up goes its own way. Its id means the run before it again if that is what is left of it unfinished.
 local function unfollow(run)
   local holder = redis.call("HGET", follows, run)

@@ -2,7 +2,7 @@
 -- and same message but for numbers and what is quoted. Of messages beyond a thousand only the class counts.
 -- keys: groups
 -- @include cut
--- @include index
+-- @include terms
 
 local MAX_GROUPS = 1000
 

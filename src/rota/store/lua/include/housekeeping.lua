@@ -1,11 +1,11 @@
 -- What is due in a queue, done by whoever claims next: no leader, no timer of its own.
--- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, locked, outbox, beats
+-- keys: runs, pending, scheduled, blocked, processing, cancelled, stopping, expiring, locked, beats
 -- @include count_run
 -- @include depart
 -- @include emit
+-- @include enter_all
 -- @include finish
 -- @include followers
--- @include lanes
 -- @include place
 -- @include policy
 -- @include record
@@ -99,21 +99,4 @@ local function housekeeping(now, may_reap, bound)
   local left = bound - expire(now, bound)
   if left > 0 and may_reap then left = left - reap(now, left) end
   return is_more or left <= 0
-end
-
--- Milliseconds until the next of these is due, as text; "" when there is none. Leases may be reaped from `reap_from` on.
-local function next_due(now, reap_from)
-  local soonest
-  local function consider(key, scale, not_before)
-    local head = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")
-    if head[2] then
-      local at = math.max(math.floor(head[2] / scale), not_before)
-      if not soonest or at < soonest then soonest = at end
-    end
-  end
-  consider(scheduled, 256, 0)
-  consider(expiring, 1, 0)
-  consider(processing, 1, reap_from)
-  consider(outbox, 1, 0)
-  return soonest and text_of(math.max(0, soonest - now)) or ""
 end

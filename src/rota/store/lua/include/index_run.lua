@@ -1,5 +1,6 @@
 -- A run becomes visible: it is counted, and found by its task and its terms.
--- @include index
+-- @include column
+-- @include terms
 -- @include parts
 -- @include tally
 -- @include task_of

@@ -2,7 +2,6 @@
 -- long it is kept. A record without options stands for the defaults of core/job.py.
 -- keys: jobs
 -- @include parts
--- @include text_of
 
 local function policy(run)
   local record = redis.call("HGET", jobs, run)
@@ -15,10 +14,14 @@ local function policy(run)
   local function number(value, default)
     return type(value) == "number" and value >= 0 and value or default
   end
+  -- However large: `text_of` is for numbers that a clock or a counter can reach.
+  local function rule(age_s, count)
+    return string.format("%.0f:%.0f", age_s * 1000, count)
+  end
   return {
     max_stalls = number(tonumber(parts[4]), 3),
     at_most_once = options.at_most_once == true,
-    finished_rule = text_of(number(keep.finished, 3600) * 1000) .. ":" .. text_of(number(keep.finished_count, 10000)),
-    failed_rule = text_of(number(keep.failed, 2592000) * 1000) .. ":" .. text_of(number(keep.failed_count, 100000)),
+    finished_rule = rule(number(keep.finished, 3600), number(keep.finished_count, 10000)),
+    failed_rule = rule(number(keep.failed, 2592000), number(keep.failed_count, 100000)),
   }
 end

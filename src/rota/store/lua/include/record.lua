@@ -29,6 +29,5 @@ end
 -- True when this claim (fence and token) is the one that owns the run, in that state.
 local function is_claim(line, state, claim)
   if not line then return false end
-  local head = state .. " " .. claim .. " "
-  return string.sub(line, 1, #head) == head
+  return string.find(line, state .. " " .. claim .. " ", 1, true) == 1
 end

@@ -1,5 +1,5 @@
 -- A run's record has been replaced: it is found by what it says now.
--- @include index
+-- @include terms
 -- @include parts
 
 local function reindex(run, before, after)

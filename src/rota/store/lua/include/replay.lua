@@ -7,12 +7,11 @@ local REPLAY_WINDOW_MS = 600000
 -- The outcome of this call if it was carried out before, else nil. A number below the latest is a copy that was long
 -- on its way, when its caller had the answer to another copy: nobody waits for it, and its outcome is "".
 local function recall(kind, number)
-  local latest, outcome = string.match(redis.call("HGET", calls, kind) or "", "^(%d+):(.*)$")
+  local latest, outcome = string.match(redis.call("GET", calls .. ":" .. kind) or "", "^(%d+):(.*)$")
   if not latest or tonumber(number) > tonumber(latest) then return nil end
   return number == latest and outcome or ""
 end
 
 local function remember(kind, number, outcome)
-  redis.call("HSET", calls, kind, number .. ":" .. outcome)
-  redis.call("PEXPIRE", calls, REPLAY_WINDOW_MS)
+  redis.call("SET", calls .. ":" .. kind, number .. ":" .. outcome, "PX", REPLAY_WINDOW_MS)
 end

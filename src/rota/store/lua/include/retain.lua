@@ -22,15 +22,17 @@ local function trim(index, state, rule, now, bound)
     candidates[#candidates + 1] = redis.call("LPOP", list)
   end
   if #candidates == 0 then return false end
-  local candidate_runs = {}
-  for i, entry in ipairs(candidates) do candidate_runs[i] = string.match(entry, "^%S*") end
+  -- An entry is the run's nine characters, and behind a blank when it ended.
+  local candidate_runs, gone, gone_count = {}, {}, 0
+  for i = 1, #candidates do candidate_runs[i] = string.sub(candidates[i], 1, 9) end
   local scores = redis.call("ZMSCORE", index, unpack(candidate_runs))
-  local gone = {}
-  for i, entry in ipairs(candidates) do
-    local ended_at = string.match(entry, " (%d+)$")
-    if scores[i] and tonumber(scores[i]) == tonumber(ended_at) then gone[#gone + 1] = candidate_runs[i] end
+  for i = 1, #candidates do
+    if scores[i] and scores[i] == string.sub(candidates[i], 11) then
+      gone_count = gone_count + 1
+      gone[gone_count] = candidate_runs[i]
+    end
   end
-  if #gone > 0 then
+  if gone_count > 0 then
     redis.call("ZREM", index, unpack(gone))
     forget(gone)
   end
@@ -48,7 +50,7 @@ local function retain(index, state, rule, ended, now)
     if #ended == 0 then return end
   end
   local list, at, entries = kept .. ":" .. state .. ":" .. rule, " " .. text_of(now), {}
-  for i, run in ipairs(ended) do entries[i] = run .. at end
+  for i = 1, #ended do entries[i] = ended[i] .. at end
   redis.call("RPUSH", list, unpack(entries))
   redis.call("SADD", rules, state .. ":" .. rule)
   trim(index, state, rule, now, #ended + 100)

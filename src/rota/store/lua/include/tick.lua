@@ -5,17 +5,19 @@
 -- keys: meta
 -- @include text_of
 
-local TICK_GAP_MS = 2200
+-- One that comes within TICK_STEP_MS of the last is not written down.
+local TICK_GAP_MS, TICK_STEP_MS = 2200, 100
 
--- True when leases may be reaped, and the time from which they may.
+-- True when leases may be reaped, and the time from which they may; and whether the queue is paused.
 local function tick(now, lease_ms)
-  local last, grace_until = unpack(redis.call("HMGET", meta, "tick", "grace_until"))
-  if last and (now - last > TICK_GAP_MS or now < last - 1000) then
+  local last, grace_until, is_paused = unpack(redis.call("HMGET", meta, "tick", "grace_until", "is_paused"))
+  local since = last and now - last
+  if since and (since > TICK_GAP_MS or since < -1000) then
     grace_until = now + lease_ms
     redis.call("HSET", meta, "tick", text_of(now), "grace_until", text_of(grace_until))
-    return false, grace_until
+    return false, grace_until, is_paused
   end
-  redis.call("HSET", meta, "tick", text_of(now))
+  if not since or since >= TICK_STEP_MS or since < 0 then redis.call("HSET", meta, "tick", text_of(now)) end
   grace_until = tonumber(grace_until or 0)
-  return now >= grace_until, grace_until
+  return now >= grace_until, grace_until, is_paused
 end

@@ -3,7 +3,7 @@
 -- two, so that a job which enqueues itself and keeps failing still reaches its limit.
 -- keys: jobs, runs, ids, named, scheduled, blocked, expiring, locked, followers, follows, merged, merges, history, waiters
 -- @include followers
--- @include index
+-- @include unindex
 -- @include lanes
 -- @include note
 -- @include overlay

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
+from rota.core.after import in_layers
 from rota.core.codec import encode_arguments
 from rota.core.history import Counted, Series
 from rota.core.job import (
@@ -253,7 +254,8 @@ class Rota:
         """Stores many calls, in order, in one round trip per queue and 500 jobs; each batch as a whole.
 
         Returns a handle for each, or IdInUse where its id was taken and `Reject()` asked for. A batch that could not
-        be stored raises; earlier batches of the same call are stored then.
+        be stored raises; earlier batches of the same call are stored then. Jobs may come after others of the same call,
+        by their ids, in whatever order they are given.
         """
         wanted = list(calls)
         for middleware in self.middleware:
@@ -279,16 +281,18 @@ class Rota:
         link = self._link_of_loop()
         durability: set[Durability] = {call.durability or self._durability for call in wanted}
         await link.make_ready({call.queue: None for call in wanted}, durability)
-        by_queue: dict[str, list[int]] = {}
-        for place, call in enumerate(wanted):
-            by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
-        stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
-        for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
-            for place, one in zip(places, made, strict=True):
-                found[place] = self._handle(wanted[place], queue, one)
-        if "replicated" in durability:
-            await link.make_durable(by_queue)
+        for layer in await _layers(link, wanted):
+            by_queue: dict[str, list[int]] = {}
+            for place in layer:
+                call = wanted[place]
+                by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
+            stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
+            for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
+                for place, one in zip(places, made, strict=True):
+                    found[place] = self._handle(wanted[place], queue, one)
+            if "replicated" in durability:
+                await link.make_durable(by_queue)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -625,9 +629,26 @@ def _embedded() -> EmbeddedServer:
     return server
 
 
-def _check_is_whole(call: Call[Any]) -> None:
+def _check_is_whole(call: Any) -> None:
+    if not isinstance(call, Call):
+        raise InvalidJob(f"only calls can be enqueued, as in send.call(...), not {call!r}")
     if call.results:
         raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
+
+
+async def _layers(link: Link, calls: Sequence[Call[Any]]) -> list[Sequence[int]]:
+    """The places of a batch in the order in which they are stored: all at once, unless some come after others of it."""
+    if not any(call.parents for call in calls):
+        return [range(len(calls))]
+    names = [f"{call.queue}:{call.job.id}" if call.job.id else "" for call in calls]
+    needed = [[str(parent.ref) for parent in call.parents] for call in calls]
+    layers = in_layers(names, needed)
+    if len(layers) > 1:
+        # What is unknown is to be refused before anything of the batch is there.
+        own = set(names)
+        parents = [parent for call in calls for parent in call.parents if str(parent.ref) not in own]
+        await link.check_parents(parents)
+    return [*layers]
 
 
 async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:

@@ -28,7 +28,7 @@ from rota.store.operations import OperationStore
 from rota.store.search import Search
 from rota.store.store import Store
 from rota.store.tallies import Tallies
-from rota.store.ties import FLOWS, Ties
+from rota.store.ties import FLOWS, SLICE, Ties
 from rota.store.views import Views
 
 Durability = Literal["memory", "fsynced", "replicated"]
@@ -163,6 +163,20 @@ class Link:
         """The same of what a job comes after."""
         ref = await self.locate(parent.ref)
         return parent if ref == parent.ref else msgspec.structs.replace(parent, ref=ref)
+
+    async def check_parents(self, parents: Iterable[Parent]) -> None:
+        """Refuses jobs that are not there, and must be. Raises JobNotFound."""
+        by_queue: dict[str, list[JobRef]] = {}
+        for parent in parents:
+            if parent.if_gone == "refused":
+                ref = await self.locate(parent.ref)
+                by_queue.setdefault(ref.queue, []).append(ref)
+        for queue, refs in by_queue.items():
+            for start in range(0, len(refs), SLICE):
+                part = refs[start : start + SLICE]
+                for ref, found in zip(part, await self.views.read(queue, part, detail="brief"), strict=True):
+                    if found is None:
+                        raise JobNotFound(str(ref))
 
     async def settle(self, schedule: Schedule) -> Schedule:
         """A schedule in the shard where it lives, with its jobs. Lists its queue."""

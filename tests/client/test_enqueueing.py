@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import redis
@@ -15,7 +15,9 @@ from rota import (
     Ignore,
     InvalidArguments,
     InvalidJob,
+    InvalidOption,
     Job,
+    JobNotFound,
     JobState,
     Middleware,
     Reject,
@@ -99,6 +101,47 @@ async def test_each_of_many_has_its_own_outcome(rota: Rota, count: Any) -> None:
     assert twice.run == handle(new).run
     assert handle(plain).is_new
     assert (await rota.queue().counts())["pending"] == 3
+
+
+async def test_jobs_of_one_call_may_come_after_each_other_in_any_order(rota: Rota, count: Any) -> None:
+    last = count.using(id="last", queue="other", after=["default:first", "default:middle"]).call(3)
+    middle = count.using(id="middle", after=["default:first"]).call(2)
+    first = count.using(id="first").call(1)
+
+    jobs = [handle(job) for job in await rota.enqueue_many([last, first, middle])]
+
+    assert [job.id for job in jobs] == ["other:last", "default:first", "default:middle"]
+    assert [await job.state() for job in jobs] == ["blocked", "pending", "blocked"]
+    obstacle = (await jobs[0].refresh()).obstacle
+    assert obstacle is not None
+    assert set(obstacle.jobs) == {"default:first", "default:middle"}
+
+
+@pytest.mark.parametrize(
+    ("after", "refusal"),
+    [
+        ("default:c", "in a circle: default:b, default:c, default:b"),
+        ("default:nobody", "default:nobody does not exist"),
+    ],
+)
+async def test_a_batch_that_cannot_be_tied_together_is_refused_and_leaves_nothing(
+    rota: Rota, count: Any, raw: redis.Redis, namespace: str, after: str, refusal: str
+) -> None:
+    calls = [
+        count.using(id="a").call(1),
+        count.using(id="b", after=["default:a", after]).call(2),
+        count.using(id="c", after=["default:b"]).call(3),
+    ]
+
+    with pytest.raises((InvalidOption, JobNotFound), match=refusal):
+        await rota.enqueue_many(calls)
+
+    assert job_keys(raw, namespace) == {}
+
+
+async def test_what_is_no_call_cannot_be_enqueued(rota: Rota) -> None:
+    with pytest.raises(InvalidJob, match="only calls can be enqueued"):
+        await rota.enqueue_many([cast("Any", 3)])
 
 
 async def test_a_bad_call_raises_when_it_is_made_and_nothing_of_the_batch_is_stored(

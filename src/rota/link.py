@@ -100,15 +100,19 @@ class Link:
         return (
             self._is_checked
             and self._registered.get(queue, -math.inf) > asyncio.get_running_loop().time() - REGISTER_AGAIN_S
-            and (self._is_fsynced or durability != "fsynced")
+            and (durability == "memory" or (durability == "fsynced" and self._is_fsynced))
         )
 
     async def make_ready(self, queues: Iterable[str], durability: Collection[Durability]) -> None:
         """Refuses what the server could not keep, before anything is stored; and lists the queues."""
+        queues = list(queues)
         await self.check()
         if "fsynced" in durability and not self._is_fsynced:
             await self._together("fsync", self._check_fsync)
         await self.register(queues)
+        if "replicated" in durability:
+            names = [name for queue in queues for name in await self.names_of(queue)]
+            await self.gateway.note_lineages([self.store.keys.queue(name, "meta") for name in names])
 
     async def _check_fsync(self) -> None:
         for answer in await self.gateway.everywhere("CONFIG", "GET", "append*"):

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
-from rota.store.store import Claimed
+from rota.store.store import Claimed, read_claims
 from rota.worker import heartbeat, tower
 from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
@@ -123,9 +123,9 @@ def forgetful() -> None:
         nonlocal is_done
         answers = await run_many(self, calls)
         for place, call in enumerate(calls):
-            if not is_done and call.script == "claim" and len(answers[place]) > 3:
+            if not is_done and call.script == "claim" and read_claims("", "", answers[place]).jobs:
                 is_done = True
-                answers[place] = [b"0", b"", b""]
+                answers[place] = [b"0", b"", b"", b"", b""]
         return answers
 
     Gateway.run_many = deaf

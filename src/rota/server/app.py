@@ -12,11 +12,13 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
 from rota.client import Rota
-from rota.server import problems, schemas
+from rota.server import problems
 from rota.server.access import COOKIE, CSRF_HEADER
 from rota.server.answers import HEADER, REPLAYED
 from rota.server.guard import Guard
 from rota.server.routes import access, dead, events, health, jobs, operations, queues, schedules, workflows
+from rota.server.schemas.base import ProblemAnswer
+from rota.server.schemas.jobs import NewJob
 from rota.server.settings import BODY_OVERHEAD, MASKED, Auth, ServerSettings
 from rota.server.visits import Server
 
@@ -91,7 +93,7 @@ class Application(FastAPI):
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     known: dict[str, Any] = components.setdefault("schemas", {})
-    for name, model in (("Problem", schemas.ProblemAnswer), ("NewJob", schemas.NewJob)):
+    for name, model in (("Problem", ProblemAnswer), ("NewJob", NewJob)):
         known[name] = model.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(known[name].pop("$defs", {}))
     for unused in ("HTTPValidationError", "ValidationError"):

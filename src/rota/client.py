@@ -34,12 +34,13 @@ from rota.drafts import Draft
 from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
 from rota.events import Event, follow
 from rota.failures import SUFFIX, check_failure_options
-from rota.history import Load, read_history, read_loads, read_totals
+from rota.history import Load, read_by_task, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
 from rota.operations import Operations
+from rota.overview import Overview, Surroundings, read_overview, read_surroundings
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -365,6 +366,12 @@ class Rota:
         """
         return await read_history(await self._link(), queue=queue, task=task, since=since, step=step)
 
+    async def history_by_task(
+        self, *, queue: str | None = None, since: Seconds = 3600
+    ) -> dict[str, dict[str, Counted]]:
+        """Queue -> task -> what was counted of it for so many seconds back, to the minute, or beyond a day the hour."""
+        return await read_by_task(await self._link(), queue=queue, since=since)
+
     async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
         """Queue -> task -> all that was ever counted, whoever has been restarted since."""
         return await read_totals(await self._link(), queue)
@@ -372,6 +379,14 @@ class Rota:
     async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
         """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
         return await read_loads(await self._link(), queues)
+
+    async def overview(self) -> Overview:
+        """How everything stands, at one glance; cheap enough to be asked for every second."""
+        return await read_overview(self)
+
+    async def surroundings(self) -> Surroundings:
+        """What is at risk on the server, and which schedules are paused or orphaned. Not to be asked for too often."""
+        return await read_surroundings(self)
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -565,6 +580,10 @@ class Rota:
         """`history`, for code that is not async."""
         return self.wait_for(self.history(queue=queue, task=task, since=since, step=step))
 
+    def history_by_task_sync(self, *, queue: str | None = None, since: Seconds = 3600) -> dict[str, dict[str, Counted]]:
+        """`history_by_task`, for code that is not async."""
+        return self.wait_for(self.history_by_task(queue=queue, since=since))
+
     def totals_sync(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
         """`totals`, for code that is not async."""
         return self.wait_for(self.totals(queue))
@@ -572,6 +591,14 @@ class Rota:
     def loads_sync(self, queues: Sequence[str] | None = None) -> list[Load]:
         """`loads`, for code that is not async."""
         return self.wait_for(self.loads(queues))
+
+    def overview_sync(self) -> Overview:
+        """`overview`, for code that is not async."""
+        return self.wait_for(self.overview())
+
+    def surroundings_sync(self) -> Surroundings:
+        """`surroundings`, for code that is not async."""
+        return self.wait_for(self.surroundings())
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""

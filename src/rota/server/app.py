@@ -16,7 +16,7 @@ from rota.server import problems
 from rota.server.access import COOKIE, CSRF_HEADER
 from rota.server.answers import HEADER, REPLAYED
 from rota.server.guard import Guard
-from rota.server.routes import access, dead, events, health, jobs, operations, queues, schedules, workflows
+from rota.server.routes import access, dead, events, health, jobs, operations, overview, queues, schedules, workflows
 from rota.server.schemas.base import ProblemAnswer
 from rota.server.schemas.jobs import NewJob
 from rota.server.settings import BODY_OVERHEAD, MASKED, Auth, ServerSettings
@@ -27,7 +27,7 @@ DESCRIPTION: Final = """Everything Rota can do, for any language. Success means 
 `success`, `message` and a `code`. A POST with an Idempotency-Key can be sent again."""
 ROUTERS: Final = (
     jobs.router, queues.router, workflows.router, schedules.router, dead.router, operations.router, events.router,
-    access.router, health.router,
+    access.router, health.router, overview.router,
 )  # fmt: skip
 
 

@@ -118,7 +118,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "flow_due", "zset", "advance", "with its workflow", "workflow that waits for a decision -> when"
     ),
     "held": KeySpec(
-        "held", "zset", "turn", "with its workflow", "workflow that failed and waits for `resume` -> since"
+        "held", "zset", "turn", "with its workflow", "workflow that is held or parked, and waits for a human -> since"
     ),
     "places": KeySpec("places:{name}", "zset", "turn", "with its workflow", "workflows of one name that may advance"),
     "queued": KeySpec(

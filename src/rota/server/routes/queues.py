@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 
+from rota.core.history import Counted
 from rota.errors import InvalidOption
 from rota.history import Load
 from rota.server import shapes
@@ -20,13 +22,19 @@ from rota.server.schemas.queues import (
     TasksAnswer,
     WorkersAnswer,
 )
-from rota.server.schemas.watching import MetricsAnswer, ScalingAnswer
+from rota.server.schemas.watching import MetricsAnswer, ScalingAnswer, TaskMetricsAnswer
 from rota.server.visits import Admin, Operator, Viewer, Visit, reply
-from rota.store.views import LockInfo, WorkerInfo
+from rota.store.views import LockInfo
 
 router = APIRouter(route_class=KeyedRoute, tags=["queues"])
 
 QueuePath = Annotated[QueueName, Path(description="The queue's name.")]
+#: By what tasks are put in order.
+_RANKS: Final[Mapping[str, Callable[[Counted], float]]] = {
+    "slowest": lambda counts: counts.run.p95_ms or 0,
+    "failing": lambda counts: counts.failed,
+    "busiest": lambda counts: counts.started,
+}
 #: What adds up over queues.
 _SUMS: Final = (
     "backlog", "processing", "arrivals_per_second", "services_per_second", "due_in_1m", "due_in_5m", "due_in_15m",
@@ -78,7 +86,7 @@ async def purge_queue(visit: Admin, queue: QueuePath, body: PurgeQueue) -> Respo
 @router.get("/api/workers", response_model=WorkersAnswer)
 async def list_workers(visit: Viewer) -> Response:
     """The workers heard of in the last day, and what each is running."""
-    found = [worker for worker in await visit.rota.workers() if _concerns(visit, worker)]
+    found = [worker for worker in await visit.rota.workers() if visit.concerns(worker)]
     return reply({"success": True, "workers": [shapes.worker(worker, visit.identity) for worker in found]})
 
 
@@ -111,7 +119,7 @@ async def scaling(visit: Viewer) -> Response:
     views = await visit.rota.checked_views()
     names = visit.visible(await views.queues())
     loads = await visit.rota.loads(names) if names else []
-    alive = [w for w in await views.workers() if w.status == "ALIVE" and _concerns(visit, w)]
+    alive = [w for w in await views.workers() if w.status == "ALIVE" and visit.concerns(w)]
     queues = [_load(load) for load in loads]
     waits = [load.oldest_wait_ms for load in loads if load.oldest_wait_ms is not None]
     total = {
@@ -181,10 +189,27 @@ async def metrics_history(
     return reply(answer)
 
 
-def _concerns(visit: Visit, worker: WorkerInfo) -> bool:
-    """True when the worker serves a queue that the caller may see."""
-    served = worker.info.get("queues", [])
-    return not visit.identity.queues or any(visit.identity.may_see(queue) for queue in served)
+@router.get("/api/metrics/tasks", response_model=TaskMetricsAnswer)
+async def metrics_by_task(
+    visit: Viewer,
+    queue: QueueName | None = None,
+    since: Annotated[float, Query(ge=60, le=30 * 86400, description="So many seconds back.")] = 3600,
+    order: Annotated[Literal["slowest", "failing", "busiest"], Query()] = "slowest",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> Response:
+    """Tasks by how long they run (p95), how many of their attempts fail, or how many there are."""
+    if queue is not None:
+        visit.check_queue(queue)
+    found = await visit.rota.history_by_task(queue=queue, since=since)
+    rows = [
+        (of_queue, task, counts)
+        for of_queue, tasks in found.items()
+        if visit.identity.may_see(of_queue)
+        for task, counts in tasks.items()
+    ]
+    rows.sort(key=lambda row: _RANKS[order](row[2]), reverse=True)
+    tasks = [{"queue": name, "type": task, **shapes.counted(counts)} for name, task, counts in rows[:limit]]
+    return reply({"success": True, "tasks": tasks})
 
 
 async def _answer(visit: Visit, queue: str) -> Response:

@@ -105,3 +105,17 @@ class MetricsAnswer(Answer):
     until: str
     points: list[HistoryPoint]
     total: Counted
+
+
+class TaskCounted(Counted):
+    """What happened to the jobs of one task in one queue."""
+
+    queue: str
+    type: str
+
+
+class TaskMetricsAnswer(Answer):
+    """Tasks by what was asked for, the first first."""
+
+    success: Yes
+    tasks: list[TaskCounted]

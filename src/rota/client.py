@@ -31,7 +31,7 @@ from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.core.terms import indexed_fields, terms_of
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError, WorkerNotFound, WrongState
 from rota.events import Event, follow
 from rota.failures import SUFFIX, check_failure_options
 from rota.history import Load, read_by_task, read_history, read_loads, read_totals
@@ -40,7 +40,7 @@ from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
 from rota.operations import Operations
-from rota.overview import Overview, Surroundings, read_overview, read_surroundings
+from rota.overview import Overview, read_overview
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -354,6 +354,26 @@ class Rota:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
 
+    async def drain(self, worker: str) -> str:
+        """Asks a worker to take no more jobs, finish what it runs, however long that takes, and leave with code 0.
+
+        `worker` is one of `workers()`, or the name that it was given, if one worker of that name lives. Returns its id;
+        it shows as draining within moments. Asked again, nothing changes. Raises WorkerNotFound, WrongState when it has
+        stopped, InvalidOption when several are called that.
+        """
+        link = await self._link()
+        workers = await link.views.workers()
+        found = [one.id for one in workers if one.id == worker]
+        found = found or [one.id for one in workers if one.status == "ALIVE" and one.name == worker]
+        if len(found) > 1:
+            raise InvalidOption("worker", f"{worker!r} may mean {', '.join(sorted(found))}: say which")
+        outcome = await link.store.drain(found[0]) if found else "missing"
+        if outcome == "missing":
+            raise WorkerNotFound(worker)
+        if outcome == "stopped":
+            raise WrongState(f"worker {found[0]}", "stopped", "drain")
+        return found[0]
+
     async def history(
         self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
         step: Seconds | None = None,
@@ -382,11 +402,7 @@ class Rota:
 
     async def overview(self) -> Overview:
         """How everything stands, at one glance; cheap enough to be asked for every second."""
-        return await read_overview(self)
-
-    async def surroundings(self) -> Surroundings:
-        """What is at risk on the server, and which schedules are paused or orphaned. Not to be asked for too often."""
-        return await read_surroundings(self)
+        return await read_overview(await self._link())
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -573,6 +589,10 @@ class Rota:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
 
+    def drain_sync(self, worker: str) -> str:
+        """`drain`, for code that is not async."""
+        return self.wait_for(self.drain(worker))
+
     def history_sync(
         self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
         step: Seconds | None = None,
@@ -595,10 +615,6 @@ class Rota:
     def overview_sync(self) -> Overview:
         """`overview`, for code that is not async."""
         return self.wait_for(self.overview())
-
-    def surroundings_sync(self) -> Surroundings:
-        """`surroundings`, for code that is not async."""
-        return self.wait_for(self.surroundings())
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""

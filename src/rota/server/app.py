@@ -16,7 +16,19 @@ from rota.server import problems
 from rota.server.access import COOKIE, CSRF_HEADER
 from rota.server.answers import HEADER, REPLAYED
 from rota.server.guard import Guard
-from rota.server.routes import access, dead, events, health, jobs, operations, overview, queues, schedules, workflows
+from rota.server.routes import (
+    access,
+    dead,
+    events,
+    health,
+    jobs,
+    operations,
+    overview,
+    queues,
+    schedules,
+    workers,
+    workflows,
+)
 from rota.server.schemas.base import ProblemAnswer
 from rota.server.schemas.jobs import NewJob
 from rota.server.settings import BODY_OVERHEAD, MASKED, Auth, ServerSettings
@@ -26,8 +38,8 @@ VERSION: Final = version("rota")
 DESCRIPTION: Final = """Everything Rota can do, for any language. Success means stored. An error is `problem+json` with
 `success`, `message` and a `code`. A POST with an Idempotency-Key can be sent again."""
 ROUTERS: Final = (
-    jobs.router, queues.router, workflows.router, schedules.router, dead.router, operations.router, events.router,
-    access.router, health.router, overview.router,
+    jobs.router, queues.router, workers.router, workflows.router, schedules.router, dead.router, operations.router,
+    events.router, access.router, health.router, overview.router,
 )  # fmt: skip
 
 

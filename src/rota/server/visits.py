@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from fastapi import Depends, Request, Response
 
+from rota.attention import read_surroundings
 from rota.client import Rota
 from rota.core.history import Counted
 from rota.core.job import base_of, checked_queue
@@ -47,7 +49,7 @@ class Server:
         self.shapes = JobShapes(self.mask, self.catalog)
         self.reads = Reads(rota)
         self.overview = Shared(rota.overview, OVERVIEW_S)
-        self.surroundings = Shared(rota.surroundings, SURROUNDINGS_S)
+        self.surroundings = Shared(partial(read_surroundings, rota), SURROUNDINGS_S)
         self.minutes = Shared(self._minutes, SURROUNDINGS_S)
         #: Of `/api/events`, now.
         self.readers = 0

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Response
 
+from rota.attention import Alarm, Surroundings, alarms, has_vanished
 from rota.core.history import Counted, add
 from rota.core.states import JobState
 from rota.history import Load
-from rota.overview import Alarm, Overview, Surroundings, alarms, has_vanished
+from rota.overview import Overview
 from rota.server import shapes
 from rota.server.schemas.overview import OverviewAnswer
 from rota.server.visits import Viewer, Visit, reply

@@ -20,7 +20,6 @@ from rota.server.schemas.queues import (
     QueueAnswer,
     QueuesAnswer,
     TasksAnswer,
-    WorkersAnswer,
 )
 from rota.server.schemas.watching import MetricsAnswer, ScalingAnswer, TaskMetricsAnswer
 from rota.server.visits import Admin, Operator, Viewer, Visit, reply
@@ -81,13 +80,6 @@ async def purge_queue(visit: Admin, queue: QueuePath, body: PurgeQueue) -> Respo
     purged = await handle.purge()
     await visit.audit("purge", f"queue {queue}", before={"waiting": waiting}, after={"purged": purged})
     return reply({**answer, "message": f"{purged} waiting jobs deleted", "is_dry_run": False, "purged": purged})
-
-
-@router.get("/api/workers", response_model=WorkersAnswer)
-async def list_workers(visit: Viewer) -> Response:
-    """The workers heard of in the last day, and what each is running."""
-    found = [worker for worker in await visit.rota.workers() if visit.concerns(worker)]
-    return reply({"success": True, "workers": [shapes.worker(worker, visit.identity) for worker in found]})
 
 
 @router.get("/api/locks", response_model=LocksAnswer)

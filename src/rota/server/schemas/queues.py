@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from rota.server.schemas.base import Answer, Asked, Done, Yes
-from rota.server.schemas.jobs import Stats
+from rota.server.schemas.jobs import JobProgress, Stats
 
 
 class QueueTotals(Answer):
@@ -64,8 +64,12 @@ class RunningJob(Answer):
     """What a worker is doing."""
 
     jobId: str  # noqa: N815
+    run: str
     type: str
     attempt: int
+    #: Null where it is not known any more, or not yet.
+    claimed_at: str | None
+    progress_detail: JobProgress | None
 
 
 class Worker(Answer):
@@ -78,7 +82,9 @@ class Worker(Answer):
     queues: list[str]
     last_seen: str
     silent_ms: int
-    #: starting, active, waiting, stopping, stopped …
+    #: What it was called, or its host.
+    name: str
+    #: starting, active, waiting, draining, stopped
     state: str
     host: str
     pid: int | None
@@ -89,6 +95,15 @@ class Worker(Answer):
     cpu_seconds: float
     rss_bytes: int
     started_at: str | None
+    #: Of Rota.
+    version: str
+
+
+class WorkerAnswer(Answer):
+    """One worker."""
+
+    success: Yes
+    worker: Worker
 
 
 class WorkersAnswer(Answer):

@@ -20,8 +20,8 @@ from rota.core.history import Counted, Series
 from rota.core.job import (
     DEFAULT_QUEUE,
     MAX_SHARDS,
-    JobRecord,
     JobRef,
+    Options,
     checked_new_queue,
     checked_queue,
 )
@@ -433,18 +433,20 @@ class Rota:
             raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
         return encoded
 
-    def terms_of(self, record: JobRecord, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:
+    def terms_of(
+        self, task_name: str, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[str, ...]:
         """What a job is found by once its arguments are replaced.
 
         Of a task that is not declared here, the names of its positional arguments are not known: a job that is given
         such ones is no longer found by them.
         """
-        if record.task in self.tasks:
-            task = self.tasks.get(record.task)
+        if task_name in self.tasks:
+            task = self.tasks.get(task_name)
             names, named = tuple(task.index), task.signature.named(args, kwargs)
         else:
-            names, named = tuple(indexed_fields(record.options.terms)), kwargs
-        return terms_of(record.options.tags, {name: named[name] for name in names if name in named})
+            names, named = tuple(indexed_fields(options.terms)), kwargs
+        return terms_of(options.tags, {name: named[name] for name in names if name in named})
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""

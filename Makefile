@@ -64,9 +64,10 @@ $(STAMP): pyproject.toml
 	@$(install-servers)
 	@touch $@
 
+# `npm ci` would insist on the binaries of every other platform, which not every registry carries.
 $(MODULES): web/package-lock.json $(STAMP)
 	@echo "Installing what the dashboard is built with"
-	@$(NPM) ci --silent
+	@$(NPM) install --silent --no-save
 	@touch $@
 
 $(DASHBOARD): $(MODULES) docs/reference/openapi.json $(shell find web -path web/node_modules -prune -o -type f ! -name schema.d.ts -print)

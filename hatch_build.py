@@ -44,5 +44,5 @@ class DashboardHook(BuildHookInterface):
             return
         # The wheel of Node puts its commands beside this interpreter.
         environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-        for command in (["npm", "ci", "--silent"], ["npm", "run", "--silent", "build"]):
+        for command in (["npm", "install", "--silent", "--no-save"], ["npm", "run", "--silent", "build"]):
             subprocess.run(command, cwd=web, env=environment, check=True)

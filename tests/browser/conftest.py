@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 
 from rota.server import create_app, dashboard
 from tests.browser.site import Site
@@ -22,8 +22,8 @@ from tests.servers import Server
 from tests.worker.crew import Crew
 
 ARGUMENTS: Final = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
-DESKTOP: Final = {"width": 1440, "height": 900}
-PHONE: Final = {"width": 390, "height": 844}
+DESKTOP: Final = ViewportSize(width=1440, height=900)
+PHONE: Final = ViewportSize(width=390, height=844)
 HERE: Final = Path(__file__).parent
 
 

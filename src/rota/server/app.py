@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
 from rota.client import Rota
-from rota.server import problems
+from rota.server import dashboard, problems
 from rota.server.access import COOKIE, CSRF_HEADER
 from rota.server.answers import HEADER, REPLAYED
 from rota.server.guard import Guard
@@ -77,6 +77,7 @@ def create_app(
     app.router.routes.insert(0, jobs.QUICK)
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes += dashboard.routes()
     problems.install(app)
     if settings.cors_origins:
         app.add_middleware(

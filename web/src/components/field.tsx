@@ -1,0 +1,157 @@
+import { useId, type ComponentProps, type ReactNode } from "react";
+
+import { classes } from "@/lib/classes";
+
+const BOX =
+  "h-8 w-full rounded-md border border-line-strong/60 bg-surface px-2.5 text-[13px] placeholder:text-muted aria-invalid:border-failed";
+
+interface FieldProps {
+  label: string;
+  hint?: ReactNode;
+  error?: string | null;
+  /** The label is read aloud only: where the place says what it is for. */
+  isLabelHidden?: boolean;
+  className?: string;
+}
+
+function Labelled({
+  id,
+  label,
+  hint,
+  error,
+  isLabelHidden,
+  className,
+  children,
+}: FieldProps & { id: string; children: ReactNode }) {
+  return (
+    <div className={classes("flex min-w-0 flex-col gap-1", className)}>
+      <label htmlFor={id} className={isLabelHidden ? "sr-only" : "text-xs font-medium text-muted"}>
+        {label}
+      </label>
+      {children}
+      {error ? (
+        <p id={`${id}-note`} role="alert" className="text-xs text-failed">
+          {error}
+        </p>
+      ) : (
+        hint !== undefined && (
+          <p id={`${id}-note`} className="text-xs text-muted">
+            {hint}
+          </p>
+        )
+      )}
+    </div>
+  );
+}
+
+function noted(id: string, { hint, error }: FieldProps) {
+  return {
+    "aria-invalid": error ? true : undefined,
+    "aria-describedby": error || hint !== undefined ? `${id}-note` : undefined,
+  };
+}
+
+type TextFieldProps = FieldProps & { value: string; onChange: (value: string) => void } & Omit<
+    ComponentProps<"input">,
+    "value" | "onChange" | "className"
+  >;
+
+export function TextField({ label, hint, error, isLabelHidden, className, onChange, ...rest }: TextFieldProps) {
+  const id = useId();
+  const field = { label, hint, error, isLabelHidden, className };
+  return (
+    <Labelled id={id} {...field}>
+      <input
+        id={id}
+        className={BOX}
+        onChange={(event) => onChange(event.target.value)}
+        {...noted(id, field)}
+        {...rest}
+      />
+    </Labelled>
+  );
+}
+
+type TextAreaProps = FieldProps & { value: string; onChange: (value: string) => void } & Omit<
+    ComponentProps<"textarea">,
+    "value" | "onChange" | "className"
+  >;
+
+export function TextArea({ label, hint, error, isLabelHidden, className, onChange, ...rest }: TextAreaProps) {
+  const id = useId();
+  const field = { label, hint, error, isLabelHidden, className };
+  return (
+    <Labelled id={id} {...field}>
+      <textarea
+        id={id}
+        className={classes(BOX, "h-auto min-h-24 py-2 font-mono")}
+        onChange={(event) => onChange(event.target.value)}
+        {...noted(id, field)}
+        {...rest}
+      />
+    </Labelled>
+  );
+}
+
+type SelectFieldProps<V extends string> = FieldProps & {
+  value: V;
+  onChange: (value: V) => void;
+  options: readonly { value: V; label: string }[];
+} & Omit<ComponentProps<"select">, "value" | "onChange" | "className">;
+
+export function SelectField<V extends string>(props: SelectFieldProps<V>) {
+  const { label, hint, error, isLabelHidden, className, onChange, options, ...rest } = props;
+  const id = useId();
+  const field = { label, hint, error, isLabelHidden, className };
+  return (
+    <Labelled id={id} {...field}>
+      <select
+        id={id}
+        className={BOX}
+        onChange={(event) => onChange(event.target.value as V)}
+        {...noted(id, field)}
+        {...rest}
+      >
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.label}
+          </option>
+        ))}
+      </select>
+    </Labelled>
+  );
+}
+
+export function CheckField({
+  label,
+  isChecked,
+  onChange,
+  hint,
+}: {
+  label: string;
+  isChecked: boolean;
+  onChange: (isChecked: boolean) => void;
+  hint?: ReactNode;
+}) {
+  const id = useId();
+  return (
+    <div className="flex items-start gap-2">
+      <input
+        id={id}
+        type="checkbox"
+        checked={isChecked}
+        onChange={(event) => onChange(event.target.checked)}
+        className="mt-0.5 size-4 accent-(--accent)"
+        aria-describedby={hint === undefined ? undefined : `${id}-note`}
+      />
+      <div>
+        <label htmlFor={id}>{label}</label>
+        {hint !== undefined && (
+          <p id={`${id}-note`} className="text-xs text-muted">
+            {hint}
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,18 @@
+import { classes } from "@/lib/classes";
+
+/** How far something has come, 0 to 100. */
+export function Meter({ value, label, className }: { value: number; label: string; className?: string }) {
+  const width = Math.min(100, Math.max(0, value));
+  return (
+    <div
+      role="progressbar"
+      aria-label={label}
+      aria-valuenow={Math.round(width)}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      className={classes("h-1.5 overflow-hidden rounded-full bg-sunken", className)}
+    >
+      <div className="h-full rounded-full bg-accent transition-[width] duration-300" style={{ width: `${width}%` }} />
+    </div>
+  );
+}

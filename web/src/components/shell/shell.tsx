@@ -1,0 +1,129 @@
+/** The frame of every page: navigation at the side, or behind a button on a phone; above it, how fresh things are. */
+
+import { Outlet, useNavigate } from "@tanstack/react-router";
+import { Menu as MenuIcon, Plus, Search } from "lucide-react";
+import { Dialog as Radix } from "radix-ui";
+import { lazy, Suspense, useEffect, useState } from "react";
+
+import { useMay } from "@/api/session";
+import { IconButton } from "@/components/button";
+import { Kbd } from "@/components/kbd";
+import { Loading } from "@/components/looks";
+import { AccountMenu } from "@/components/shell/account";
+import { LiveStatus, LostBanner } from "@/components/shell/live-status";
+import { Navigation } from "@/components/shell/navigation";
+import { useShortcuts } from "@/lib/shortcuts";
+import { LiveProvider } from "@/live/live";
+
+const Palette = lazy(() => import("@/components/shell/palette"));
+
+export function Shell() {
+  return (
+    <LiveProvider>
+      <Frame />
+    </LiveProvider>
+  );
+}
+
+function Frame() {
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const mayEnqueue = useMay("operator");
+  const navigate = useNavigate();
+
+  useShortcuts({
+    "mod+k": () => setPaletteOpen(true),
+    "/": () => setPaletteOpen(true),
+    "?": () => setPaletteOpen(true),
+    n: () => mayEnqueue && void navigate({ to: "/jobs/new" }),
+    "g o": () => void navigate({ to: "/" }),
+    "g j": () => void navigate({ to: "/jobs" }),
+    "g w": () => void navigate({ to: "/workflows" }),
+    "g d": () => void navigate({ to: "/dead" }),
+    "g q": () => void navigate({ to: "/queues" }),
+    "g k": () => void navigate({ to: "/workers" }),
+    "g s": () => void navigate({ to: "/schedules" }),
+    "g l": () => void navigate({ to: "/locks" }),
+    "g a": () => void navigate({ to: "/audit" }),
+  });
+
+  return (
+    <div className="flex min-h-dvh">
+      <a
+        href="#content"
+        className="sr-only z-50 rounded bg-accent px-3 py-2 text-accent-text focus:not-sr-only focus:fixed focus:top-2 focus:left-2"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <aside className="sticky top-0 hidden h-dvh w-52 shrink-0 border-r bg-surface md:block">
+        <Navigation />
+      </aside>
+      <div className="flex min-w-0 flex-1 flex-col">
+        <header className="sticky top-0 z-30 flex h-12 items-center gap-2 border-b bg-surface px-3 md:px-6">
+          <PhoneMenu isOpen={isMenuOpen} setOpen={setMenuOpen} />
+          <button
+            type="button"
+            onClick={() => setPaletteOpen(true)}
+            className="flex h-8 min-w-0 flex-1 items-center gap-2 rounded-md border border-line-strong/50 bg-bg px-2.5 text-[13px] text-muted hover:text-text md:max-w-sm"
+          >
+            <Search aria-hidden className="size-3.5 shrink-0" />
+            <span className="flex-1 truncate text-left">Jump to a job or page</span>
+            <span className="hidden md:inline">
+              <Kbd keys="mod+k" />
+            </span>
+          </button>
+          <div className="ml-auto flex items-center gap-1">
+            <LiveStatus />
+            {mayEnqueue && (
+              <IconButton label="New job" onClick={() => void navigate({ to: "/jobs/new" })}>
+                <Plus className="size-4" />
+              </IconButton>
+            )}
+            <AccountMenu />
+          </div>
+        </header>
+        <LostBanner />
+        <main id="content" tabIndex={-1} className="min-w-0 flex-1 outline-none">
+          <Suspense fallback={<Loading />}>
+            <Outlet />
+          </Suspense>
+        </main>
+      </div>
+      {isPaletteOpen && (
+        <Suspense fallback={null}>
+          <Palette onClose={() => setPaletteOpen(false)} />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function PhoneMenu({ isOpen, setOpen }: { isOpen: boolean; setOpen: (isOpen: boolean) => void }) {
+  useEffect(() => {
+    // Turned to landscape, the navigation is at the side again.
+    const wide = window.matchMedia("(min-width: 768px)");
+    const close = () => wide.matches && setOpen(false);
+    wide.addEventListener("change", close);
+    return () => wide.removeEventListener("change", close);
+  }, [setOpen]);
+  return (
+    <Radix.Root open={isOpen} onOpenChange={setOpen}>
+      <Radix.Trigger asChild>
+        <IconButton label="Open navigation" className="md:hidden">
+          <MenuIcon className="size-5" />
+        </IconButton>
+      </Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Overlay className="fixed inset-0 z-40 bg-[#000]/50" />
+        <Radix.Content aria-describedby={undefined} className="fixed inset-y-0 left-0 z-50 w-64 border-r bg-surface">
+          <Radix.Title className="sr-only">Navigation</Radix.Title>
+          <Navigation onChosen={() => setOpen(false)} />
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}

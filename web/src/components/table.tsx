@@ -1,0 +1,30 @@
+/** A plain table for short lists. Long ones are virtualised: see the jobs table. */
+
+import type { ComponentProps } from "react";
+
+import { classes } from "@/lib/classes";
+
+/** Wide tables scroll within their panel, never the page. */
+export function Table({ label, className, children, ...rest }: ComponentProps<"table"> & { label: string }) {
+  return (
+    <div className="overflow-x-auto" tabIndex={0} role="region" aria-label={label}>
+      <table className={classes("w-full border-collapse text-left", className)} {...rest}>
+        {children}
+      </table>
+    </div>
+  );
+}
+
+export function Th({ className, ...rest }: ComponentProps<"th">) {
+  return (
+    <th
+      scope="col"
+      className={classes("border-b px-4 py-2 text-xs font-medium whitespace-nowrap text-muted", className)}
+      {...rest}
+    />
+  );
+}
+
+export function Td({ className, ...rest }: ComponentProps<"td">) {
+  return <td className={classes("border-b border-line/60 px-4 py-2 align-middle", className)} {...rest} />;
+}

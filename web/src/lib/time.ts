@@ -1,0 +1,53 @@
+/** Moments and spans as people say them. All take numbers of milliseconds, or texts as the server sends them. */
+
+const UNITS: readonly [name: string, ms: number][] = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1000],
+];
+
+/** A span in its two largest units: "2 h 5 min", "12.4 s", "850 ms". Never negative. */
+export function duration(ms: number): string {
+  const span = Math.max(0, ms);
+  if (span < 1000) return `${Math.round(span)} ms`;
+  if (span < 60_000) return `${(Math.floor(span / 100) / 10).toString()} s`;
+  const first = UNITS.findIndex(([, size]) => span >= size);
+  const [name, size] = UNITS[first] as [string, number];
+  const next = UNITS[first + 1];
+  const rest = next ? Math.floor((span % size) / next[1]) : 0;
+  return `${Math.floor(span / size)} ${name}${next && rest ? ` ${rest} ${next[0]}` : ""}`;
+}
+
+/** "in 5 s", "3 min ago", "now": only the largest unit, for glancing at. */
+export function relative(at: string | number, now: number): string {
+  const distance = new Date(at).getTime() - now;
+  const span = Math.abs(distance);
+  if (span < 1000) return "now";
+  const [name, size] = UNITS.find(([, ms]) => span >= ms) as [string, number];
+  const text = `${Math.floor(span / size)} ${name}`;
+  return distance > 0 ? `in ${text}` : `${text} ago`;
+}
+
+export type Zone = "local" | "utc";
+
+/** The exact moment, to the millisecond, in the reader's zone or in UTC. */
+export function exact(at: string | number, zone: Zone = "local"): string {
+  const date = new Date(at);
+  if (zone === "utc") return `${date.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+  const text = new Intl.DateTimeFormat("sv-SE", {
+    dateStyle: "short",
+    timeStyle: "medium",
+  }).format(date);
+  return `${text}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** The time of day, for axes and log lines. */
+export function clock(at: string | number, zone: Zone = "local", withSeconds = true): string {
+  return new Intl.DateTimeFormat("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(withSeconds ? { second: "2-digit" } : {}),
+    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
+  }).format(new Date(at));
+}

@@ -1,0 +1,56 @@
+/** What the server says has happened, and which queries that concerns. */
+
+import type { Query, QueryClient } from "@tanstack/react-query";
+
+/** Some runs of a queue went through a verb. `runs` names the first fifty. */
+export interface Change {
+  readonly queue: string;
+  readonly verb: string;
+  readonly count: number;
+  readonly runs: readonly string[];
+  readonly at: string;
+}
+
+/** A query says which changes make it old: `meta: { live: (change) => change.queue === queue }`. */
+export type Concern = (change: Change) => boolean;
+
+declare module "@tanstack/react-query" {
+  interface Register {
+    queryMeta: { live?: Concern };
+  }
+}
+
+/** A query is read again at once, and then no more often than this while changes go on: whoever looks costs the store little. */
+export const PACE_MS = 1000;
+
+/** Marks the queries that a batch of changes concerns, each at its own pace. */
+export class Freshener {
+  private readonly lastRead = new WeakMap<Query, number>();
+  private readonly waiting = new Map<Query, ReturnType<typeof setTimeout>>();
+
+  constructor(private readonly client: QueryClient) {}
+
+  apply(changes: readonly Change[]): void {
+    for (const query of this.client.getQueryCache().findAll({ type: "active" })) {
+      const concerns = query.meta?.live;
+      if (concerns && changes.some(concerns)) this.refresh(query);
+    }
+  }
+
+  stop(): void {
+    this.waiting.forEach((timer) => clearTimeout(timer));
+    this.waiting.clear();
+  }
+
+  private refresh(query: Query): void {
+    if (this.waiting.has(query)) return;
+    const since = performance.now() - (this.lastRead.get(query) ?? -PACE_MS);
+    const read = () => {
+      this.waiting.delete(query);
+      this.lastRead.set(query, performance.now());
+      void this.client.invalidateQueries({ queryKey: query.queryKey, exact: true }, { cancelRefetch: false });
+    };
+    if (since >= PACE_MS) read();
+    else this.waiting.set(query, setTimeout(read, PACE_MS - since));
+  }
+}

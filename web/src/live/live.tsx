@@ -1,0 +1,42 @@
+/** Keeps every page fresh, and says honestly when it cannot. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+
+import { Freshener } from "@/live/changes";
+import { Stream, type Status } from "@/live/stream";
+
+interface Live {
+  readonly status: Status;
+  readonly setPaused: (isPaused: boolean) => void;
+}
+
+const LiveContext = createContext<Live>({ status: "connecting", setPaused: () => undefined });
+
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [status, setStatus] = useState<Status>("connecting");
+  const stream = useRef<Stream | null>(null);
+
+  useEffect(() => {
+    const freshener = new Freshener(client);
+    const opened = new Stream({
+      onChanges: (changes) => freshener.apply(changes),
+      onReset: () => void client.invalidateQueries(),
+      onStatus: setStatus,
+    });
+    stream.current = opened;
+    opened.start();
+    return () => {
+      opened.stop();
+      freshener.stop();
+    };
+  }, [client]);
+
+  const live = useMemo(() => ({ status, setPaused: (is: boolean) => stream.current?.setPaused(is) }), [status]);
+  return <LiveContext value={live}>{children}</LiveContext>;
+}
+
+export function useLive(): Live {
+  return useContext(LiveContext);
+}

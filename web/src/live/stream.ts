@@ -1,0 +1,90 @@
+/** One stream of events per tab. It closes when nobody looks, and goes on exactly where it was. */
+
+import { BASE } from "@/api/client";
+import type { Change } from "@/live/changes";
+
+export type Status = "connecting" | "live" | "paused" | "lost";
+
+interface Callbacks {
+  onChanges(changes: readonly Change[]): void;
+  /** What was missed cannot be told: everything is read again. */
+  onReset(): void;
+  onStatus(status: Status): void;
+}
+
+const RETRY_MS = [500, 1000, 2000, 5000] as const;
+
+export class Stream {
+  private source: EventSource | null = null;
+  private lastId = "";
+  private failures = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private isPaused = false;
+
+  constructor(private readonly callbacks: Callbacks) {}
+
+  start(): void {
+    document.addEventListener("visibilitychange", this.look);
+    this.look();
+  }
+
+  stop(): void {
+    document.removeEventListener("visibilitychange", this.look);
+    this.close();
+  }
+
+  setPaused(isPaused: boolean): void {
+    this.isPaused = isPaused;
+    this.look();
+  }
+
+  private readonly look = (): void => {
+    if (this.isPaused) {
+      this.close();
+      this.callbacks.onStatus("paused");
+    } else if (document.hidden) {
+      this.close();
+    } else if (this.source === null) {
+      this.open();
+    }
+  };
+
+  private open(): void {
+    clearTimeout(this.timer);
+    const url = new URL("api/events", BASE);
+    url.searchParams.set("topics", TOPICS);
+    if (this.lastId) url.searchParams.set("after", this.lastId);
+    const source = new EventSource(url);
+    this.source = source;
+    if (this.failures === 0) this.callbacks.onStatus("connecting");
+    source.onopen = () => {
+      if (this.failures > 0 && !this.lastId) this.callbacks.onReset();
+      this.failures = 0;
+      this.callbacks.onStatus("live");
+    };
+    source.addEventListener("changes", (event: MessageEvent<string>) => {
+      this.lastId = event.lastEventId;
+      this.callbacks.onChanges((JSON.parse(event.data) as { changes: Change[] }).changes);
+    });
+    source.addEventListener("reset", (event: MessageEvent<string>) => {
+      this.lastId = event.lastEventId;
+      this.callbacks.onReset();
+    });
+    source.onerror = () => {
+      // The browser would try again by itself, but not after a refusal; and it would not say since when.
+      this.close();
+      const wait = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
+      this.failures += 1;
+      if (this.failures > 1) this.callbacks.onStatus("lost");
+      this.timer = setTimeout(this.look, wait);
+    };
+  }
+
+  private close(): void {
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.source = null;
+  }
+}
+
+const TOPICS = "jobs,queues";

@@ -1,0 +1,161 @@
+/** Every URL there is. Pages are loaded when they are first opened. */
+
+import type { QueryClient } from "@tanstack/react-query";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router";
+
+import { ApiError, BASE } from "@/api/client";
+import { sessionQuery } from "@/api/session";
+import { Shell } from "@/components/shell/shell";
+import { Loading } from "@/components/looks";
+import { NotFound, Trouble } from "@/routes/trouble";
+import { readAuditSearch } from "@/routes/audit.search";
+import { readDeadSearch } from "@/routes/dead.search";
+import { readJobSearch } from "@/routes/job.search";
+import { readJobsSearch } from "@/routes/jobs.search";
+import { readLocksSearch } from "@/routes/locks.search";
+import { readNewJobSearch } from "@/routes/new-job.search";
+import { readOverviewSearch } from "@/routes/overview.search";
+import { readSchedulesSearch } from "@/routes/schedules.search";
+import { readWorkflowSearch } from "@/routes/workflow.search";
+import { readWorkflowsSearch } from "@/routes/workflows.search";
+
+const root = createRootRouteWithContext<{ queryClient: QueryClient }>()({ notFoundComponent: NotFound });
+
+const login = createRoute({
+  getParentRoute: () => root,
+  path: "/login",
+  validateSearch: (search: Record<string, unknown>): { next?: string } =>
+    typeof search.next === "string" ? { next: search.next } : {},
+  component: lazyRouteComponent(() => import("@/routes/login"), "LoginRoute"),
+});
+
+/** All pages but the login: they need a session, and share the frame. */
+const inside = createRoute({
+  getParentRoute: () => root,
+  id: "inside",
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.queryClient.query({ ...sessionQuery, staleTime: "static" });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401)
+        throw redirect({ to: "/login", search: { next: location.href } });
+      throw error;
+    }
+  },
+  component: Shell,
+  errorComponent: Trouble,
+  pendingComponent: Loading,
+});
+
+const overview = createRoute({
+  getParentRoute: () => inside,
+  path: "/",
+  validateSearch: readOverviewSearch,
+  component: lazyRouteComponent(() => import("@/routes/overview"), "OverviewRoute"),
+});
+const jobs = createRoute({
+  getParentRoute: () => inside,
+  path: "/jobs",
+  validateSearch: readJobsSearch,
+  component: lazyRouteComponent(() => import("@/routes/jobs"), "JobsRoute"),
+});
+const newJob = createRoute({
+  getParentRoute: () => inside,
+  path: "/jobs/new",
+  validateSearch: readNewJobSearch,
+  component: lazyRouteComponent(() => import("@/routes/new-job"), "NewJobRoute"),
+});
+const job = createRoute({
+  getParentRoute: () => inside,
+  path: "/jobs/$id",
+  validateSearch: readJobSearch,
+  component: lazyRouteComponent(() => import("@/routes/job"), "JobRoute"),
+});
+const workflows = createRoute({
+  getParentRoute: () => inside,
+  path: "/workflows",
+  validateSearch: readWorkflowsSearch,
+  component: lazyRouteComponent(() => import("@/routes/workflows"), "WorkflowsRoute"),
+});
+const workflow = createRoute({
+  getParentRoute: () => inside,
+  path: "/workflows/$id",
+  validateSearch: readWorkflowSearch,
+  component: lazyRouteComponent(() => import("@/routes/workflow"), "WorkflowRoute"),
+});
+const dead = createRoute({
+  getParentRoute: () => inside,
+  path: "/dead",
+  validateSearch: readDeadSearch,
+  component: lazyRouteComponent(() => import("@/routes/dead"), "DeadRoute"),
+});
+const queues = createRoute({
+  getParentRoute: () => inside,
+  path: "/queues",
+  component: lazyRouteComponent(() => import("@/routes/queues"), "QueuesRoute"),
+});
+const workers = createRoute({
+  getParentRoute: () => inside,
+  path: "/workers",
+  component: lazyRouteComponent(() => import("@/routes/workers"), "WorkersRoute"),
+});
+const schedules = createRoute({
+  getParentRoute: () => inside,
+  path: "/schedules",
+  validateSearch: readSchedulesSearch,
+  component: lazyRouteComponent(() => import("@/routes/schedules"), "SchedulesRoute"),
+});
+const locks = createRoute({
+  getParentRoute: () => inside,
+  path: "/locks",
+  validateSearch: readLocksSearch,
+  component: lazyRouteComponent(() => import("@/routes/locks"), "LocksRoute"),
+});
+const audit = createRoute({
+  getParentRoute: () => inside,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: lazyRouteComponent(() => import("@/routes/audit"), "AuditRoute"),
+});
+
+const tree = root.addChildren([
+  login,
+  inside.addChildren([
+    overview,
+    jobs,
+    newJob,
+    job,
+    workflows,
+    workflow,
+    dead,
+    queues,
+    workers,
+    schedules,
+    locks,
+    audit,
+  ]),
+]);
+
+export function makeRouter(queryClient: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    basepath: BASE.pathname,
+    context: { queryClient },
+    defaultPreload: "intent",
+    defaultPreloadStaleTime: 0,
+    defaultErrorComponent: Trouble,
+    scrollRestoration: true,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

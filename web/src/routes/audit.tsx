@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function AuditRoute() {
+  return <Page title="Audit">Soon.</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function JobRoute() {
+  return <Page title="Job">Soon.</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function JobsRoute() {
+  return <Page title="Jobs">Soon.</Page>;
+}

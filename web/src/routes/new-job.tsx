@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function NewJobRoute() {
+  return <Page title="NewJob">Soon.</Page>;
+}

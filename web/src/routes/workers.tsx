@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function WorkersRoute() {
+  return <Page title="Workers">Soon.</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function WorkflowRoute() {
+  return <Page title="Workflow">Soon.</Page>;
+}

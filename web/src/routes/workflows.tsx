@@ -1,0 +1,5 @@
+import { Page } from "@/components/page";
+
+export function WorkflowsRoute() {
+  return <Page title="Workflows">Soon.</Page>;
+}

@@ -17,7 +17,7 @@ from typing import Any, Final
 from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
 from rota.store.store import Claimed, read_claims
-from rota.worker import heartbeat, tower
+from rota.worker import desk, heartbeat, tower
 from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
 from rota.worker.wire import FromRunner, Outcome
@@ -85,6 +85,11 @@ def after_report() -> None:
 def silent() -> None:
     """Sends no heartbeats."""
     heartbeat.HEARTBEAT_S = 60.0
+
+
+def relying_on_pushes() -> None:
+    """Never looks for work unless it was told of some, or has reason to hope for it."""
+    desk.LOOK_AGAIN_S = desk.LOOK_AGAIN_BUSY_S = 60.0
 
 
 def stopped_while_claiming() -> None:
@@ -197,7 +202,8 @@ HOOKS: Final[dict[str, Callable[[], None]]] = {
     hook.__name__: hook
     for hook in (
         impatient, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
-        stopped_while_claiming, slow_to_store_lines, forgetful, after_take, before_deliver, after_deliver,
+        stopped_while_claiming, relying_on_pushes, slow_to_store_lines, forgetful, after_take, before_deliver,
+        after_deliver,
     )
 }  # fmt: skip
 

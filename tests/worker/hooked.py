@@ -17,7 +17,7 @@ from typing import Any, Final
 from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
 from rota.store.store import Claimed, read_claims
-from rota.worker import heartbeat, tower
+from rota.worker import desk, heartbeat, pool, tower
 from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
 from rota.worker.wire import FromRunner, Outcome
@@ -35,6 +35,12 @@ def impatient() -> None:
     """Gives the siblings of a handler that does not stop two seconds instead of thirty, and itself one."""
     tower.STOP_PATIENCE_S = 1.0
     tower.RETIRE_BOUND_S = 2.0
+
+
+def hasty() -> None:
+    """Starts runners again after a twentieth of a second instead of a whole one, and gives up after three rounds."""
+    pool.RESTART_PAUSE_S = 0.05
+    pool.MAX_FAILED_ROUNDS = 3
 
 
 def before_claim() -> None:
@@ -85,6 +91,11 @@ def after_report() -> None:
 def silent() -> None:
     """Sends no heartbeats."""
     heartbeat.HEARTBEAT_S = 60.0
+
+
+def relying_on_pushes() -> None:
+    """Never looks for work unless it was told of some, or has reason to hope for it."""
+    desk.LOOK_AGAIN_S = desk.LOOK_AGAIN_BUSY_S = 60.0
 
 
 def stopped_while_claiming() -> None:
@@ -196,8 +207,9 @@ def _around_calls(
 HOOKS: Final[dict[str, Callable[[], None]]] = {
     hook.__name__: hook
     for hook in (
-        impatient, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
-        stopped_while_claiming, slow_to_store_lines, forgetful, after_take, before_deliver, after_deliver,
+        impatient, hasty, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
+        stopped_while_claiming, relying_on_pushes, slow_to_store_lines, forgetful, after_take, before_deliver,
+        after_deliver,
     )
 }  # fmt: skip
 

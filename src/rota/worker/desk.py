@@ -203,6 +203,9 @@ class Desk:
                     await self._report_one_by_one()
                     if line is not None:  # perhaps it is the queue: then the others must not wait for it
                         line.look_at = line.shunned_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
+        if any(line.is_hopeful and self._wants(line) for line in self.lines):
+            # It had to wait for a queue before it, which turned out to have no more.
+            self._something.set()
         self._tell_idle()
 
     def _wants(self, line: Line) -> bool:

@@ -40,6 +40,8 @@ SLICES: Final[Mapping[str, int]] = {
 #: Runs that a claim reaps, expires or promotes on its way (`housekeeping.lua`): then it is asked again at once.
 CHORES: Final = 60
 BATCH_BYTES: Final = 4 * 2**20
+#: Tabs in the options of a job that names a lock, others that it comes after, or terms: those are the last parts.
+TABS_OF_BONDS: Final = 5
 #: Random parts of ids that are made at a time.
 SUFFIXES: Final = 128
 
@@ -57,9 +59,14 @@ class NewJob(NamedTuple):
     flags: str = "-"
 
     @property
+    def is_bare(self) -> bool:
+        """True when there is nothing to say of it besides its record, as for most."""
+        return not (self.id or self.priority or self.due or self.expiry)
+
+    @property
     def how(self) -> str:
-        """What a call says of it besides its record, behind the random part of its id: nothing, for most."""
-        if not (self.id or self.priority or self.due or self.expiry):
+        """What a call says of it besides its record, behind the random part of its id."""
+        if self.is_bare:
             return ""
         name = f"{self.flags}={self.id}" if self.id else ""
         return f"\t{self.priority}\t{self.due}\t{self.expiry}\t{name}"
@@ -443,10 +450,11 @@ class _Asked:
 
 
 class _Load(NamedTuple):
-    """What one call carries: parts of what callers asked for, and the words that say it."""
+    """What one call carries: parts of what callers asked for, and the script and the words that say it."""
 
     parts: list[tuple[_Asked, Sequence[NewJob]]]
     suffixes: list[str]
+    script: str
     words: list[Argument]
 
 
@@ -462,7 +470,7 @@ class _Door:
     def __init__(self, store: Store, queue: str) -> None:
         self._store = store
         self._queue = queue
-        self._keys = store.script_keys("enqueue", queue)
+        self._keys = {name: store.script_keys(name, queue) for name in ("enqueue", "enqueue_plain")}
         self._waiting: deque[_Asked] = deque()
         self._suffixes: list[str] = []
         self._number = 0
@@ -500,7 +508,7 @@ class _Door:
 
     async def _send(self, load: _Load) -> None:
         try:
-            answer = await self._store.gateway.run("enqueue", self._keys, load.words)
+            answer = await self._store.gateway.run(load.script, self._keys[load.script], load.words)
             _answer(load, answer)
         except Exception as error:
             # Whatever it is, it is the callers' to hear; those who come after them get their own try.
@@ -513,10 +521,26 @@ class _Door:
             asked.tell()
 
     def _next_load(self) -> _Load:
-        parts: list[tuple[_Asked, Sequence[NewJob]]] = []
-        count = size = 0
+        parts = self._take_parts()
+        jobs = [job for _, of_asked in parts for job in of_asked]
+        suffixes = self._take_suffixes(len(jobs))
         self._number += 1
         words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
+        lines = _lines_in_common(jobs)
+        if lines is None:
+            for suffix, job in zip(suffixes, jobs, strict=True):
+                words += (suffix + job.how, job.body)
+            return _Load(parts, suffixes, "enqueue", words)
+        words.append(lines)
+        start = len(lines)
+        for suffix, job in zip(suffixes, jobs, strict=True):
+            words += (suffix, job.body[start:])
+        return _Load(parts, suffixes, "enqueue_plain", words)
+
+    def _take_parts(self) -> list[tuple[_Asked, Sequence[NewJob]]]:
+        """What is asked for, in turn, as far as one call can carry it."""
+        parts: list[tuple[_Asked, Sequence[NewJob]]] = []
+        count = size = 0
         while self._waiting and count < BATCH and size < BATCH_BYTES:
             asked = self._waiting[0]
             start = asked.left
@@ -524,16 +548,12 @@ class _Door:
                 size += len(job.body)
                 if count and size > BATCH_BYTES:
                     break
-                words.append(job.how)
-                words.append(job.body)
                 count += 1
                 asked.left += 1
             parts.append((asked, asked.jobs[start : asked.left]))
             if asked.left == len(asked.jobs):
                 self._waiting.popleft()
-        suffixes = self._take_suffixes(count)
-        words[3::2] = [suffix + str(how) for suffix, how in zip(suffixes, words[3::2], strict=True)]
-        return _Load(parts, suffixes, words)
+        return parts
 
     def _take_suffixes(self, count: int) -> list[str]:
         """Made in stock: asking the system for random bytes costs as much for many as for one."""
@@ -544,10 +564,20 @@ class _Door:
         return taken
 
 
-def _answer(load: _Load, answer: list[bytes]) -> None:
-    before, _, now = answer[0].partition(b" ")
-    number, at = int(before), int(now or 0)
-    others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
+def _lines_in_common(jobs: Sequence[NewJob]) -> bytes | None:
+    """Options and task of jobs that share them, and have nothing else to say but arguments; None if that is not so."""
+    body = jobs[0].body
+    lines = body[: body.index(b"\n", body.index(b"\n") + 1) + 1]
+    if lines.count(b"\t") >= TABS_OF_BONDS:
+        return None
+    return lines if all(job.is_bare and job.body.startswith(lines) for job in jobs) else None
+
+
+def _answer(load: _Load, answer: bytes) -> None:
+    made, *changed = answer.decode().split("\n")
+    before, _, now = made.partition(" ")
+    number, at = int(before or 0), int(now or 0)
+    others = {int(changed[place]): changed[place + 1].split(" ") for place in range(0, len(changed), 2)}
     place = 0
     for asked, jobs in load.parts:
         for job in jobs:

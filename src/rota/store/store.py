@@ -10,11 +10,11 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from rota.core.codec import FIRST_ATTEMPT, decode_counts
-from rota.core.job import Counts, JobRef, encode_run, make_suffixes
+from rota.core.job import Counts, JobRef, encode_runs, make_suffixes
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
 from rota.store.scripts import script
@@ -40,6 +40,8 @@ SLICES: Final[Mapping[str, int]] = {
 #: Runs that a claim reaps, expires or promotes on its way (`housekeeping.lua`): then it is asked again at once.
 CHORES: Final = 60
 BATCH_BYTES: Final = 4 * 2**20
+#: Id, priority, due and expiry of a new job of which there is nothing to say besides its record.
+BARE: Final = ("", 0, "", "")
 #: Tabs in the options of a job that names a lock, others that it comes after, or terms: those are the last parts.
 TABS_OF_BONDS: Final = 5
 #: Random parts of ids that are made at a time.
@@ -59,14 +61,9 @@ class NewJob(NamedTuple):
     flags: str = "-"
 
     @property
-    def is_bare(self) -> bool:
-        """True when there is nothing to say of it besides its record, as for most."""
-        return not (self.id or self.priority or self.due or self.expiry)
-
-    @property
     def how(self) -> str:
-        """What a call says of it besides its record, behind the random part of its id."""
-        if self.is_bare:
+        """What a call says of it besides its record, behind the random part of its id: nothing, for most."""
+        if self[:4] == BARE:
             return ""
         name = f"{self.flags}={self.id}" if self.id else ""
         return f"\t{self.priority}\t{self.due}\t{self.expiry}\t{name}"
@@ -185,12 +182,12 @@ class Store:
 
     # --- producers ---------------------------------------------------------------------------------------------
 
-    async def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[Made]:
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Made]]:
         """Makes jobs. Calls made together travel together; each batch is stored as a whole or not at all."""
         door = self._doors.get(queue)
         if door is None:
             door = self._doors[queue] = _Door(self, queue)
-        return await door.enqueue(jobs)
+        return door.enqueue(jobs)
 
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes runs visible that were prepared (see `Ties`): "visible", "missing" or "in_use" for each."""
@@ -440,14 +437,6 @@ class _Asked:
         if self.future is not None and not self.future.done() and self.is_answered:
             self.future.set_result(None)
 
-    async def answer(self) -> list[Made]:
-        if not self.is_answered:
-            self.future = asyncio.get_running_loop().create_future()
-            await self.future
-        if self.error is not None:
-            raise self.error
-        return self.made
-
 
 class _Load(NamedTuple):
     """What one call carries: parts of what callers asked for, and the script and the words that say it."""
@@ -492,7 +481,12 @@ class _Door:
                 self._sending = asyncio.create_task(self._send_all(load))
                 raise
             self._go_on()
-        return await asked.answer()
+        if not asked.is_answered:
+            asked.future = asyncio.get_running_loop().create_future()
+            await asked.future
+        if asked.error is not None:
+            raise asked.error
+        return asked.made
 
     def _go_on(self) -> None:
         if self._waiting:
@@ -522,7 +516,7 @@ class _Door:
 
     def _next_load(self) -> _Load:
         parts = self._take_parts()
-        jobs = [job for _, of_asked in parts for job in of_asked]
+        jobs = parts[0][1] if len(parts) == 1 else [job for _, of_asked in parts for job in of_asked]
         suffixes = self._take_suffixes(len(jobs))
         self._number += 1
         words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
@@ -550,9 +544,10 @@ class _Door:
                     break
                 count += 1
                 asked.left += 1
-            parts.append((asked, asked.jobs[start : asked.left]))
-            if asked.left == len(asked.jobs):
+            is_whole = asked.left == len(asked.jobs)
+            if is_whole:
                 self._waiting.popleft()
+            parts.append((asked, asked.jobs if is_whole and not start else asked.jobs[start : asked.left]))
         return parts
 
     def _take_suffixes(self, count: int) -> list[str]:
@@ -570,14 +565,18 @@ def _lines_in_common(jobs: Sequence[NewJob]) -> bytes | None:
     lines = body[: body.index(b"\n", body.index(b"\n") + 1) + 1]
     if lines.count(b"\t") >= TABS_OF_BONDS:
         return None
-    return lines if all(job.is_bare and job.body.startswith(lines) for job in jobs) else None
+    for job in jobs:
+        if job[:4] != BARE or not job.body.startswith(lines):
+            return None
+    return lines
 
 
 def _answer(load: _Load, answer: bytes) -> None:
-    made, *changed = answer.decode().split("\n")
-    before, _, now = made.partition(" ")
+    made, _, changed = answer.partition(b"\n")
+    before, _, now = made.partition(b" ")
     number, at = int(before or 0), int(now or 0)
-    others = {int(changed[place]): changed[place + 1].split(" ") for place in range(0, len(changed), 2)}
+    others = _others(changed.decode()) if changed else {}
+    runs = iter(encode_runs(number + 1, len(load.suffixes)))
     place = 0
     for asked, jobs in load.parts:
         for job in jobs:
@@ -585,7 +584,12 @@ def _answer(load: _Load, answer: bytes) -> None:
                 outcome, holder = others[place]
                 asked.made.append(Made(job.id, holder, outcome))
             else:
-                number += 1
-                run = encode_run(number)
+                run = next(runs)
                 asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run, "made", at))
             place += 1
+
+
+def _others(lines: str) -> dict[int, list[str]]:
+    """Places of jobs that made no run, with the outcome of each and the run that it is about."""
+    words = lines.split("\n")
+    return {int(words[at]): words[at + 1].split(" ") for at in range(0, len(words), 2)}

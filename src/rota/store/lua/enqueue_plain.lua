@@ -19,22 +19,17 @@
 
 -- @include emit
 -- @include now_ms
--- @include remember_first
+-- @include replay
 -- @include run_name
 -- @include text_of
 -- @rare learn_page
 -- @rare wake
 
-local amount, now = (#ARGV - 4) / 2, now_ms()
-local first = redis.call("HINCRBY", meta, "run", amount) - amount
-local at = text_of(now)
-local outcome = text_of(first) .. " " .. at
-local before = remember_first("enqueue", call, outcome)
-if before then
-  redis.call("HINCRBY", meta, "run", -amount)
-  return before
-end
+local before = recall("enqueue", call)
+if before then return before end
 
+local amount, now = (#ARGV - 4) / 2, now_ms()
+local first, at = tonumber(redis.call("HGET", meta, "run") or 0), text_of(now)
 -- Tables that have room for one job from the start.
 local head, made, records, places = " " .. at .. "\n" .. lines, { "" }, { "", "" }, { "", "" }
 for i = 1, amount do
@@ -45,6 +40,7 @@ for i = 1, amount do
 end
 redis.call("HSET", jobs, unpack(records))
 redis.call("ZADD", pending, unpack(places))
+redis.call("HSET", meta, "run", first + amount)
 emit("enqueue", made)
 
 -- See `tally` and `column` for what follows.
@@ -61,4 +57,6 @@ while from <= amount do
   from = from + size
 end
 if redis.call("ZCARD", idle) > 0 then wake(math.min(amount, 8)) end
+local outcome = text_of(first) .. " " .. at
+remember("enqueue", call, outcome)
 return outcome

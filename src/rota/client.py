@@ -247,7 +247,16 @@ class Rota:
         if self.middleware:
             job = (await self.enqueue_many([call]))[0]
         else:
-            job = await self._store_call(call)
+            # What `_store_calls` does, without what only many need.
+            _check_is_whole(call)
+            link, durability = self._link_of_loop(), call.durability or self._durability
+            if not link.is_ready_for(call.queue, durability):
+                await link.make_ready([call.queue], {durability})
+            queue = link.choose(call.queue, call.job.id, call.options.lock)
+            made = await (_store(link, queue, [call]) if call.parents else link.store.enqueue(queue, [call.job]))
+            if durability == "replicated":
+                await link.make_durable([queue])
+            job = self._handle(call, queue, made[0])
         if isinstance(job, IdInUse):
             raise job
         return job
@@ -263,19 +272,6 @@ class Rota:
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
         return await wrap_store(self.middleware, self._store_calls)(wanted)
-
-    async def _store_call(self, call: Call[R]) -> Job[R] | IdInUse:
-        """`_store_calls` for one, without what only many need."""
-        _check_is_whole(call)
-        durability = call.durability or self._durability
-        link = self._link_of_loop()
-        if not link.is_ready_for(call.queue, durability):
-            await link.make_ready([call.queue], {durability})
-        queue = link.choose(call.queue, call.job.id, call.options.lock)
-        made = await _store(link, queue, [call])
-        if durability == "replicated":
-            await link.make_durable([queue])
-        return self._handle(call, queue, made[0])
 
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
         for call in wanted:

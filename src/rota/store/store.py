@@ -247,8 +247,14 @@ class Store:
         request = self.claim_call(queue, limit, call=call, token=token, lease_ms=lease_ms)
         return read_claims(queue, token, await self.gateway.run(*request))
 
-    def claim_call(self, queue: str, limit: int, *, call: int, token: str, lease_ms: int = LEASE_MS) -> Call:
-        """The same, to be sent along with reports; `read_claims` reads the answer."""
+    def claim_call(
+        self, queue: str, limit: int, *, call: int, token: str, next_token: str = "", lease_ms: int = LEASE_MS
+    ) -> Call:
+        """The same, to be sent along with reports; `read_claims` reads the answer.
+
+        With `next_token` it leaves the claim after this one, for the case that it finds less than it asks for: then a
+        job may come with a push, which `read_push` reads.
+        """
         arguments: list[Argument] = [
             queue,
             self.keys.inbox_prefix,
@@ -258,6 +264,7 @@ class Store:
             min(limit, BATCH),
             lease_ms,
             CHORES,
+            next_token,
         ]
         return Call("claim", self.script_keys("claim", queue), arguments)
 
@@ -391,6 +398,13 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     words = said.split()
     failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
     return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
+
+
+def read_push(message: bytes) -> tuple[int, Claimed]:
+    """What a push says that brings a job: the number of the claim that was carried out, and the job."""
+    head, _, record = message.partition(b"\n")
+    _, queue, call, claim, run, counts = head.decode().split(" ", 5)
+    return int(call), Claimed(queue, run, claim, decode_counts(counts), record)
 
 
 def _grouped(reports: Sequence[Report], words: list[Argument]) -> list[Report]:

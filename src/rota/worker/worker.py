@@ -164,6 +164,7 @@ class Worker:
             self.flights,
             slots=lambda: self.slots,
             take=self.tower.take if self._figures is None else self._figures.counting(self.tower.take),
+            send_off=self.pool.flush,
             give_back=self.tower.give_back,
             give_back_late=self.tower.give_back_late,
             hear_news=self._hear_news,

@@ -18,6 +18,7 @@ from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
 from rota.store.store import Claimed
 from rota.worker import heartbeat, tower
+from rota.worker.desk import Desk
 from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
 from rota.worker.wire import FromRunner, Outcome
@@ -45,7 +46,7 @@ def before_claim() -> None:
 def after_claim() -> None:
     """Dies when the server has leased jobs to it, and it has not looked at the answer."""
     _around_calls(
-        None, lambda calls, answers: any(len(a) > 3 for c, a in zip(calls, answers, strict=True) if c == "claim")
+        None, lambda calls, answers: any(_has_jobs(a) for c, a in zip(calls, answers, strict=True) if c == "claim")
     )
 
 
@@ -93,7 +94,7 @@ def stopped_while_claiming() -> None:
 
     async def slow(self: Gateway, calls: Sequence[Call]) -> list[Any]:
         answers = await run_many(self, calls)
-        if any(call.script == "claim" and len(answer) > 3 for call, answer in zip(calls, answers, strict=True)):
+        if any(call.script == "claim" and _has_jobs(answer) for call, answer in zip(calls, answers, strict=True)):
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.sleep(0.3)
         return answers
@@ -115,20 +116,33 @@ def slow_to_store_lines() -> None:
 
 
 def forgetful() -> None:
-    """Never hears the answer to its first claim that brings jobs, and forgets that it asked."""
-    run_many = Gateway.run_many
+    """Does not take notice of the first job that it is given, and forgets that it asked."""
+    take = Tower.take
     is_done = False
 
-    async def deaf(self: Gateway, calls: Sequence[Call]) -> list[Any]:
+    def deaf(self: Tower, job: Claimed) -> None:
         nonlocal is_done
-        answers = await run_many(self, calls)
-        for place, call in enumerate(calls):
-            if not is_done and call.script == "claim" and len(answers[place]) > 3:
-                is_done = True
-                answers[place] = [b"0", b"", b""]
-        return answers
+        if is_done:
+            take(self, job)
+        is_done = True
 
-    Gateway.run_many = deaf
+    Tower.take = deaf
+
+
+def stopped_while_handed_over() -> None:
+    """Is told to stop while a push that brings a job is on its way."""
+    receive = Desk.receive
+
+    def late(self: Desk, call: int, job: Claimed) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        asyncio.get_running_loop().call_later(0.3, receive, self, call, job)
+
+    Desk.receive = late
+
+
+def _has_jobs(answer: list[bytes]) -> bool:
+    """Behind the five words of a claim's answer stand the records."""
+    return len(answer) > 5
 
 
 def _may() -> bool:
@@ -193,7 +207,8 @@ HOOKS: Final[dict[str, Callable[[], None]]] = {
     hook.__name__: hook
     for hook in (
         impatient, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
-        stopped_while_claiming, slow_to_store_lines, forgetful, after_take, before_deliver, after_deliver,
+        stopped_while_claiming, stopped_while_handed_over, slow_to_store_lines, forgetful, after_take, before_deliver,
+        after_deliver,
     )
 }  # fmt: skip
 

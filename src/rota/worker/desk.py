@@ -15,6 +15,7 @@ import random
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,8 +38,11 @@ LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
 #: A job that was claimed ahead and has had no slot for this long is given back: another worker may have one.
 WAIT_FOR_SLOT_S: Final = 0.5
-#: While every slot is busy nothing is urgent: what ends within this time is reported together.
-GATHER_S: Final = 0.001
+#: While every slot is busy nothing is urgent: what ends within this time is reported together, up to so many.
+GATHER_S: Final = 0.004
+GATHER_MOST: Final = 60
+#: A claim that is not urgent waits this long for the report of the job that came with a push.
+REJOIN_S: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -107,6 +111,9 @@ class Desk:
         self._has_shards = any("~" in line.queue for line in self.lines)
         self._reports: dict[str, list[Report]] = {}
         self._something = asyncio.Event()
+        #: How many were reported since the last round trip began; and that these are enough for one, or it is urgent.
+        self._gathered = 0
+        self._enough = asyncio.Event()
         self._is_claiming = True
         self._stored = asyncio.Event()
         #: When the last claim was sent, what had landed by then, and how long the last round trip took.
@@ -125,7 +132,10 @@ class Desk:
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
         self._reports.setdefault(queue, []).append(report)
+        self._gathered += 1
         self._something.set()
+        if self._gathered >= GATHER_MOST or not self._flights.waiting:  # then a slot stands empty
+            self._enough.set()
 
     def wake(self, queue: str | None = None) -> None:
         """There may be work: in one queue, or, when anything may have been missed, in all."""
@@ -153,17 +163,19 @@ class Desk:
             self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
         # It no longer waits there until it asks again. That is not urgent, and may go along with the job's report.
         line.is_hopeful = True
-        asyncio.get_running_loop().call_later(GATHER_S, self._something.set)
+        asyncio.get_running_loop().call_later(REJOIN_S, self._something.set)
 
     def nudge(self) -> None:
         """A slot may have become free."""
         self._something.set()
+        self._enough.set()
 
     def stop_claiming(self) -> None:
         """From now on it only reports. What has no slot yet is given back."""
         self._is_claiming = False
         self._give_back()
         self._something.set()
+        self._enough.set()
 
     @property
     def has_backlog(self) -> bool:
@@ -180,8 +192,7 @@ class Desk:
         """For ever: waits for something to do, and does it."""
         while True:
             await self._wait()
-            if self._flights.busy >= self._slots():
-                await asyncio.sleep(GATHER_S)
+            await self._gather()
             try:
                 await self._exchange()
                 if not self.is_connected:
@@ -208,6 +219,15 @@ class Desk:
         waiting = self._flights.waiting
         if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= time.monotonic():
             self._give_back_late()
+
+    async def _gather(self) -> None:
+        """Lets reports come together, as long as no slot waits for a job."""
+        if self._flights.busy >= self._slots() and self._gathered < GATHER_MOST:
+            self._enough.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER_S):
+                    await self._enough.wait()
+        self._gathered = 0
 
     def _look_at(self, now: float) -> float:
         """When to look, if nothing happens before."""

@@ -160,7 +160,7 @@ async def test_what_is_enqueued_while_a_purge_goes_on_stays(
 
 async def test_workers_are_listed_while_they_are_heard_of(rota: Rota, hand: Hand, raw: redis.Redis) -> None:
     assert await rota.workers() == []
-    now = await hand.store.announce('{"queues": ["default"], "state": "active"}')
+    now, _ = await hand.store.announce('{"queues": ["default"], "state": "active"}')
     gone = rota.connect("w2")
     await gone.announce('{"queues": ["mail"], "state": "stopped"}')
     silent = rota.connect("w3")

@@ -77,7 +77,7 @@ async def test_a_result_is_pushed_to_whoever_waits(crew: Crew) -> None:
 
 
 @pytest.mark.timeout(40)
-async def test_an_idle_worker_sends_no_more_than_two_commands_a_second(
+async def test_an_idle_worker_sends_less_than_a_command_a_second(
     own_server: OwnServers, namespace: str, tmp_path: Path
 ) -> None:
     """Idle is cheap. Commands inside scripts are the server's own business."""
@@ -92,7 +92,7 @@ async def test_an_idle_worker_sends_no_more_than_two_commands_a_second(
             await eventually(lambda: watch.seconds > 6, 10)
             sent = _sent(client.info("commandstats")) - before
 
-        assert 2 <= sent <= 2 * 6 + 1
+        assert 2 <= sent <= 8
 
 
 def _sent(stats: object) -> int:

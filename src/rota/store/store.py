@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple, cast
 
 from rota.core.codec import FIRST_ATTEMPT, decode_counts
@@ -103,6 +103,15 @@ class Claims(NamedTuple):
     has_news: bool = False
     #: When the failures of the queue want to be looked at; None when there are none at all.
     failures_ms: int | None = None
+
+
+class Announced(NamedTuple):
+    """What a worker hears that says it lives."""
+
+    #: The server's time, ms.
+    now: int
+    #: What waits for somebody: "flows", "operations".
+    due: Set[str]
 
 
 class Completed(NamedTuple):
@@ -332,10 +341,11 @@ class Store:
         """Forgets finished runs whose time is over; True when there is more to do."""
         return await self.gateway.run("sweep", self.script_keys("sweep", queue), [SLICES["sweep"]]) == b"more"
 
-    async def announce(self, info: str) -> int:
-        """Says that this worker lives; the answer is the server's time in ms."""
-        keys = [self.keys.shared("workers"), self.keys.shared("seen")]
-        return int(await self.gateway.run("announce", keys, [self.participant, info]))
+    async def announce(self, info: str) -> Announced:
+        """Says that this worker lives, and hears what nobody sees to."""
+        keys = [self.keys.shared(name) for name in script("announce").keys]
+        now, *due = (await self.gateway.run("announce", keys, [self.participant, info])).decode().split()
+        return Announced(int(now), frozenset(due))
 
     async def announce_tasks(self, tasks: dict[str, str]) -> None:
         """Publishes tasks' schemas and defaults, for producers that do not have the code."""

@@ -1,4 +1,4 @@
-"""Says that this worker lives, and what it is doing."""
+"""Says that this worker lives, and what it is doing; hears what waits for somebody, and passes it on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,8 +29,10 @@ _SHOWN: Final = 100
 class Announcer:
     """Keeps the worker's entry in the registry true."""
 
-    def __init__(self, store: Store, worker: Worker) -> None:
+    def __init__(self, store: Store, worker: Worker, wake: Mapping[str, Callable[[], None]]) -> None:
         self._store = store
+        #: Who sees to what, by the store's words.
+        self._wake = wake
         self._worker = worker
         self._started_at = time.time()
 
@@ -44,7 +47,9 @@ class Announcer:
 
     async def announce(self) -> None:
         """Once."""
-        await self._store.announce(msgspec.json.encode(self.info()).decode())
+        announced = await self._store.announce(msgspec.json.encode(self.info()).decode())
+        for what in announced.due & self._wake.keys():
+            self._wake[what]()
 
     def info(self) -> dict[str, Any]:
         """What people want to know of a worker."""

@@ -173,7 +173,8 @@ class Worker:
         self._conductor = Conductor(store, wake=self.desk.wake)
         self._courier = Courier(store, wake=self.desk.wake, conduct=self._conductor.nudge)
         heartbeat = Heartbeat(store, self.flights, self.tower)
-        announcer = Announcer(store, self)
+        clerk = Clerk(rota)
+        announcer = Announcer(store, self, {"flows": self._conductor.nudge, "operations": clerk.nudge})
         ticker = Ticker(store, self.config.queues)
         loops: dict[str, Any] = {
             "desk": self.desk,
@@ -184,7 +185,7 @@ class Worker:
             "sayings": self._sayings,
             "announcer": announcer,
             "janitor": Janitor(store, self.config.served),
-            "clerk": Clerk(rota),
+            "clerk": clerk,
             "ticker": ticker,
         }
         if self.config.concurrency == "auto":

@@ -161,17 +161,18 @@ class Gateway:
 
     # --- pushes ------------------------------------------------------------------------------------------------
 
-    async def listen(self, channel: str) -> AsyncGenerator[str]:
+    async def listen(self, channel: str, hear: Callable[[bytes], None] | None = None) -> AsyncGenerator[str]:
         """What is said on a channel, for as long as the caller listens, whatever happens to the connection.
 
-        The empty text comes first, and again after every gap: something may have been missed, look for yourself.
+        The empty text comes first, and again after every gap: something may have been missed, look for yourself. Where
+        there is `hear`, it is told the rest, by whoever reads the socket: then nothing stands between.
         """
         pause = FIRST_PAUSE_S
         while True:
             try:
                 # What is published on one node of a cluster is heard on all, so any will do.
                 node = random.choice(await self._servers.primaries())
-                async with node.subscribed(channel) as subscription:
+                async with node.subscribed(channel, hear) as subscription:
                     yield ""
                     pause = FIRST_PAUSE_S
                     while not isinstance(message := await subscription.heard.get(), Disconnected):

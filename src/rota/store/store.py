@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple, cast
 
 from rota.core.codec import FIRST_ATTEMPT, decode_counts
@@ -109,6 +109,15 @@ class Claims(NamedTuple):
     has_news: bool = False
     #: When the failures of the queue want to be looked at; None when there are none at all.
     failures_ms: int | None = None
+
+
+class Announced(NamedTuple):
+    """What a worker hears that says it lives."""
+
+    #: The server's time, ms.
+    now: int
+    #: What waits for somebody: "flows", "operations".
+    due: Set[str]
 
 
 class Completed(NamedTuple):
@@ -258,8 +267,14 @@ class Store:
         request = self.claim_call(queue, limit, call=call, token=token, lease_ms=lease_ms)
         return read_claims(queue, token, await self.gateway.run(*request))
 
-    def claim_call(self, queue: str, limit: int, *, call: int, token: str, lease_ms: int = LEASE_MS) -> Call:
-        """The same, to be sent along with reports; `read_claims` reads the answer."""
+    def claim_call(
+        self, queue: str, limit: int, *, call: int, token: str, next_token: str = "", lease_ms: int = LEASE_MS
+    ) -> Call:
+        """The same, to be sent along with reports; `read_claims` reads the answer.
+
+        With `next_token` it leaves the claim after this one, for the case that it finds less than it asks for: then a
+        job may come with a push, which `read_push` reads.
+        """
         arguments: list[Argument] = [
             queue,
             self.keys.inbox_prefix,
@@ -269,6 +284,7 @@ class Store:
             min(limit, BATCH),
             lease_ms,
             CHORES,
+            next_token,
         ]
         return Call("claim", self.script_keys("claim", queue), arguments)
 
@@ -336,10 +352,11 @@ class Store:
         """Forgets finished runs whose time is over; True when there is more to do."""
         return await self.gateway.run("sweep", self.script_keys("sweep", queue), [SLICES["sweep"]]) == b"more"
 
-    async def announce(self, info: str) -> bool:
-        """Says that this worker lives. True if it was asked to drain."""
+    async def announce(self, info: str) -> Announced:
+        """Says that this worker lives, and hears what nobody sees to, and whether it is to leave."""
         keys = [self.keys.shared(name) for name in script("announce").keys]
-        return await self.gateway.run("announce", keys, [self.participant, info]) == b"drain"
+        now, *due = (await self.gateway.run("announce", keys, [self.participant, info])).decode().split()
+        return Announced(int(now), frozenset(due))
 
     async def drain(self, worker: str) -> str:
         """Asks a worker to finish what it runs, and leave: "draining", "stopped" or "missing"."""
@@ -407,6 +424,13 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     words = said.split()
     failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
     return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
+
+
+def read_push(message: bytes) -> tuple[int, Claimed]:
+    """What a push says that brings a job: the number of the claim that was carried out, and the job."""
+    head, _, record = message.partition(b"\n")
+    _, queue, call, claim, run, counts = head.decode().split(" ", 5)
+    return int(call), Claimed(queue, run, claim, decode_counts(counts), record)
 
 
 def _grouped(reports: Sequence[Report], words: list[Argument]) -> list[Report]:

@@ -40,6 +40,7 @@
 -- @include text_of
 -- @include wake
 -- @rare enter_all
+-- @rare hand_over
 -- @rare index_new_terms
 -- @rare meet
 
@@ -145,7 +146,9 @@ if #made > 0 then
 end
 emit("enqueue", made)
 emit("update", changed)
-if freed > 0 then
+if freed == 1 then
+  hand_over(now)
+elseif freed > 1 then
   wake(math.min(freed, 8))
 elseif alarm or #changed > 0 then
   -- If the next to fall due is new or has moved, one waiting worker must hear of it and set its alarm.

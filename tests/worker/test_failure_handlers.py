@@ -201,6 +201,7 @@ async def test_a_handler_whose_worker_is_killed_runs_again_elsewhere(crew: Crew)
     await crew.start()
 
     first.kill()
+    crew.expire_leases(first)
     await crew.noted("it-failure", 2, timeout=12)
     crew.allow("it")
     await crew.noted("it-failure", 3)

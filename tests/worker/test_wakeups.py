@@ -50,10 +50,10 @@ async def test_an_idle_worker_sends_no_more_than_two_commands_a_second(
         with server.client() as client:
             before = _sent(client.info("commandstats"))
             watch = Stopwatch()
-            await eventually(lambda: watch.seconds > 6, 10)
+            await eventually(lambda: watch.seconds > 4, 10)
             sent = _sent(client.info("commandstats")) - before
 
-        assert 2 <= sent <= 2 * 6 + 1
+        assert 2 <= sent <= 2 * 4 + 1
 
 
 def _sent(stats: object) -> int:

@@ -271,8 +271,8 @@ class Rota:
             await link.make_ready([call.queue], {durability})
         queue = link.choose(call.queue, call.job.id, call.options.lock)
         made = await _store(link, queue, [call])
-        if durability == "replicated":
-            await link.make_durable([queue])
+        if durability != "memory":
+            await link.make_durable([queue], {durability})
         return self._handle(call, queue, made[0])
 
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
@@ -291,8 +291,7 @@ class Rota:
             for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
                 for place, one in zip(places, made, strict=True):
                     found[place] = self._handle(wanted[place], queue, one)
-            if "replicated" in durability:
-                await link.make_durable(by_queue)
+            await link.make_durable(by_queue, durability)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from rota.store.flows import Flows
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
-from rota.store.ties import Tied
+from rota.store.ties import FLOWS, Tied
 from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
@@ -421,7 +421,11 @@ class Rota:
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
         try:
-            await (await self._link()).ties.post_all(queue, whose="all")
+            link, told = await self._link(), set[str]()
+            await link.ties.post_all(queue, whose="all", on_told=told.add)
+            if FLOWS in told:
+                # No worker has heard of it: one would look only seconds later.
+                await link.flows.drive_due()
         except StoreError as error:
             # What was asked for is done; the news waits in the outbox for whoever comes next.
             logger.debug("dependents of queue %s were not told: %s", queue, error)

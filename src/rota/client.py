@@ -49,7 +49,7 @@ from rota.store.flows import Flows
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
 from rota.store.store import Made, Store
-from rota.store.ties import Tied
+from rota.store.ties import FLOWS, Tied
 from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.suggestions import Suggestions, read_suggestions
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
@@ -255,7 +255,7 @@ class Rota:
             queue = link.choose(call.queue, call.job.id, call.options.lock)
             made = await (_store(link, queue, [call]) if call.parents else link.store.enqueue(queue, [call.job]))
             if durability == "replicated":
-                await link.make_durable([queue])
+                await link.make_durable([queue], {durability})
             job = self._handle(call, queue, made[0])
         if isinstance(job, IdInUse):
             raise job
@@ -289,8 +289,7 @@ class Rota:
             for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
                 for place, one in zip(places, made, strict=True):
                     found[place] = self._handle(wanted[place], queue, one)
-            if "replicated" in durability:
-                await link.make_durable(by_queue)
+            await link.make_durable(by_queue, durability)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -456,7 +455,11 @@ class Rota:
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
         try:
-            await (await self._link()).ties.post_all(queue, whose="all")
+            link, told = await self._link(), set[str]()
+            await link.ties.post_all(queue, whose="all", on_told=told.add)
+            if FLOWS in told:
+                # No worker has heard of it: one would look only seconds later.
+                await link.flows.drive_due()
         except StoreError as error:
             # What was asked for is done; the news waits in the outbox for whoever comes next.
             logger.debug("dependents of queue %s were not told: %s", queue, error)

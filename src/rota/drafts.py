@@ -195,8 +195,7 @@ class Draft(Workflow):
         except StoreError as error:
             # It is committed, and any worker carries on with it.
             logger.debug("workflow %s was not driven by whoever committed it: %s", self.id, error)
-        if "replicated" in durability:
-            await link.make_durable(queues)
+        await link.make_durable(queues, durability)
         return self
 
     async def __aenter__(self) -> Self:

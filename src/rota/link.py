@@ -61,7 +61,8 @@ class Link:
         self._shards: dict[str, tuple[int, float]] = {}
         self._turn = secrets.randbelow(MAX_SHARDS)
         self._is_checked = False
-        self._is_fsynced = False
+        #: The connections to servers that were found to write every answer to disk first.
+        self._fsynced: tuple[object, ...] = ()
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._registered: dict[str, float] = {}
         self._listening: asyncio.Task[None] | None = None
@@ -95,6 +96,11 @@ class Link:
             await self._check_fsync()
         self._is_checked = True
 
+    @property
+    def _is_fsynced(self) -> bool:
+        """False also where a server has been away since it was asked: it may be another one, or another's settings."""
+        return self._fsynced != () and self._fsynced == self.gateway.connections
+
     def is_ready_for(self, queue: str, durability: Durability) -> bool:
         """True when a job for that queue can be stored right away, as durably as that."""
         return (
@@ -123,7 +129,7 @@ class Link:
                     "durability='fsynced' needs `appendonly yes` and `appendfsync always` on the server "
                     f"(it has {found}): with less, an answer can come before the disk has the job"
                 )
-        self._is_fsynced = True
+        self._fsynced = self.gateway.connections
 
     async def register(self, queues: Iterable[str]) -> None:
         """Makes sure that the queues are listed: once in a while, as the server may have lost its data meanwhile."""
@@ -196,8 +202,12 @@ class Link:
         self._turn += 1
         return choose_shard(queue, count, id=job_id, lock=lock, turn=self._turn)
 
-    async def make_durable(self, queues: Iterable[str]) -> None:
-        """Waits for the replicas of the queues."""
+    async def make_durable(self, queues: Iterable[str], durability: Collection[Durability]) -> None:
+        """Waits until what was written to the queues is as durable as that; raises where it may not be."""
+        if "fsynced" in durability and not self._is_fsynced:
+            await self._check_fsync()
+        if "replicated" not in durability:
+            return
         metas = [self.store.keys.queue(queue, "meta") for queue in queues]
         await self.gateway.wait_for_replicas(self._replicas, {meta: ("HINCRBY", meta, "waits", 0) for meta in metas})
 

@@ -104,9 +104,8 @@ class Workflow:
             if await flows.turn(flow, fields={"cancel": wanted}, next_ms=0) != "stale":
                 break
         await flows.drive(self.id)
-        if flow.limit:
-            # Its place may be free now, and no worker has heard of that.
-            await flows.drive_due()
+        # Its place may be free now, or others have had news on the way, and no worker has heard of that.
+        await flows.drive_due()
 
     async def resume(self) -> None:
         """Goes on at the failed steps, without redoing finished ones; a parked compensation is tried again.

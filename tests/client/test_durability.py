@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -54,6 +53,21 @@ async def test_what_was_fsynced_survives_a_power_cut(own_server: OwnServers, nam
         assert {await job.state() for job in jobs} == {JobState.PENDING}
 
 
+async def test_no_fsynced_receipt_is_given_by_a_server_that_took_over_and_has_other_settings(
+    own_server: OwnServers, namespace: str
+) -> None:
+    old, new = own_server(appendonly="yes", appendfsync="always"), own_server()
+    async with Proxy(old) as proxy, Rota(proxy.url, namespace=namespace, durability="fsynced") as rota:
+        await declare(rota).enqueue()
+        proxy.move(new)
+
+        with pytest.raises(ConfigurationError, match="needs `appendonly yes` and `appendfsync always`"):
+            await declare(rota).enqueue()
+
+        proxy.move(old)
+        await eventually(lambda: declare(rota).enqueue())
+
+
 async def _pair(own_server: OwnServers, kind: Kind) -> tuple[Server, Server]:
     primary = own_server(kind, tcp=True, repl_diskless_sync_delay="0")
     replica = own_server(kind, tcp=True, replicaof=f"127.0.0.1 {primary.port}")
@@ -94,9 +108,9 @@ async def test_no_receipt_is_given_by_a_server_that_took_over_after_the_write(
     old, (new, _) = own_server(tcp=True), await _pair(own_server, "valkey")
     make_durable = Link.make_durable
 
-    async def take_over(link: Link, queues: Iterable[str]) -> None:
+    async def take_over(link: Link, *what: Any) -> None:
         proxy.move(new)
-        await make_durable(link, queues)
+        await make_durable(link, *what)
 
     async with Proxy(old) as proxy, Rota(proxy.url, namespace=namespace, durability="replicated") as rota:
         with monkeypatch.context() as patched:

@@ -203,6 +203,7 @@ async def test_a_job_of_a_killed_worker_runs_elsewhere(crew: Crew) -> None:
     await crew.noted("wide-killed", 6)
     await crew.start(queues=f"{WIDE}=2,default=1")
     victim.kill()
+    crew.expire_leases(victim)
     crew.allow("wide-killed")
 
     assert [await job.result(20) for job in jobs] == ["wide-killed"] * 6

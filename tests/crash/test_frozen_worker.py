@@ -40,6 +40,7 @@ async def test_a_worker_that_lost_its_lease_stops_the_handler(crew: Crew) -> Non
     await crew.noted("subject")
     await crew.start()
     frozen.pause()
+    crew.expire_leases(frozen)
     try:
         await crew.noted("subject", 2, 8)
     finally:
@@ -63,6 +64,7 @@ async def test_a_worker_that_claims_again_what_it_lost_runs_it_once_and_leaks_no
     holder = await crew.program.wait.using(queue="other").enqueue("holder")
     rival = await crew.start(queues="other,default", concurrency=1)
     await crew.noted("holder")
+    crew.expire_leases(silent)
 
     await crew.noted("subject", 3, 8)
     assert sorted(crew.notes("subject")) == ["begin", "begin", "cancelled"]

@@ -9,12 +9,12 @@ from tests.worker.crew import Crew
 
 @pytest.mark.timeout(60)
 async def test_a_lease_outlives_a_blocked_loop_and_a_held_gil(crew: Crew) -> None:
-    """S0-12, S4-37, S3-12: eight seconds, almost two leases, and a rival who would take the job."""
+    """S0-12, S4-37, S3-12: six seconds, more than a lease, and a rival who would take the job."""
     await crew.start("--processes", "3", concurrency=3)
     jobs = [
-        await crew.program.block_loop.enqueue("blocks", 8),
-        await crew.program.hold_gil.enqueue("holds", 8),
-        await crew.program.match_slowly.enqueue("matches", 8),
+        await crew.program.block_loop.enqueue("blocks", 6),
+        await crew.program.hold_gil.enqueue("holds", 6),
+        await crew.program.match_slowly.enqueue("matches", 6),
     ]
     for subject in ("blocks", "holds", "matches"):
         await crew.noted(subject)

@@ -21,7 +21,7 @@ from tests.server.live import Live
 from tests.servers import Server
 
 #: Of each operation.
-EXAMPLES: Final = 200 if IS_LONG else 4
+EXAMPLES: Final = 60 if IS_LONG else 4
 #: A stream has no end: test_events.py reads it.
 STREAMS: Final = "/api/events"
 

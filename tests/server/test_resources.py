@@ -235,7 +235,7 @@ async def test_a_held_workflow_is_resumed(api: Api, rota: Rota, hand: Hand) -> N
     ("body", "complaint"),
     [
         ({"name": "x", "steps": []}, "steps"),
-        ({"name": "x y", "steps": [{"type": "a"}]}, "id"),
+        ({"name": "x y", "steps": [{"type": "a"}]}, "name"),
         ({"name": "x", "steps": [{"type": "a", "after": ["b"]}]}, "no earlier step"),
         ({"name": "x", "steps": [{"type": "a", "data": {"v": {"$result": "b"}}}]}, "no earlier step"),
         ({"name": "x", "steps": [{"type": "a", "data": {"v": {"$result": 7}}}]}, "no earlier step"),

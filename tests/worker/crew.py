@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -254,15 +254,31 @@ class Crew:
         To be called while nobody lives. That it passes by itself, too, is for tests that say so to find out.
         """
         assert not any(worker.is_alive for worker in self.workers)
+        for key in self._keys("processing", "stopping", "outbox", "flow_due"):
+            self._let_pass(key, lambda _: True)
         with self.redis() as client:
-            for key in [key.decode() for key in client.scan_iter(match=f"{self.namespace}:*", count=1_000)]:
-                kind = key.rpartition(":")[2]
-                if kind in ("processing", "stopping", "outbox", "flow_due"):
-                    held = cast("list[tuple[bytes, float]]", client.zrange(key, 0, -1, withscores=True))
-                    client.zadd(key, {member: score - HELD_MS for member, score in held}, xx=True)
-                elif kind == "meta":
-                    # Else the time that the next worker takes to start may look like an outage: a lease more for all.
-                    client.hdel(key, "tick", "grace_until")
+            for key in self._keys("meta"):
+                # Else the time that the next worker takes to start may look like an outage: a lease more for all.
+                client.hdel(key, "tick", "grace_until")
+
+    def expire_leases(self, worker: WorkerProcess) -> None:
+        """Time passes for the leases of one worker, which does not renew them any more."""
+        for key in self._keys("processing"):
+            with self.redis() as client:
+                records = cast("dict[bytes, bytes]", client.hgetall(f"{key.rpartition(':')[0]}:runs"))
+            self._let_pass(key, lambda run, records=records: worker.id.encode() in records[run].split())
+
+    def _keys(self, *kinds: str) -> list[str]:
+        with self.redis() as client:
+            keys = [key.decode() for key in client.scan_iter(match=f"{self.namespace}:*", count=1_000)]
+        return [key for key in keys if key.rpartition(":")[2] in kinds]
+
+    def _let_pass(self, key: str, is_meant: Callable[[bytes], bool]) -> None:
+        with self.redis() as client:
+            held = cast("list[tuple[bytes, float]]", client.zrange(key, 0, -1, withscores=True))
+            earlier = {member: score - HELD_MS for member, score in held if is_meant(member)}
+            if earlier:
+                client.zadd(key, earlier, xx=True)
 
     # --- life --------------------------------------------------------------------------------------------------
 

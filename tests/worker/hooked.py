@@ -17,7 +17,7 @@ from typing import Any, Final
 from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
 from rota.store.store import Claimed
-from rota.worker import desk, heartbeat, pool, tower
+from rota.worker import announcer, desk, heartbeat, pool, tower
 from rota.worker.desk import Desk
 from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
@@ -33,9 +33,14 @@ def die() -> None:
 
 
 def impatient() -> None:
-    """Gives the siblings of a handler that does not stop two seconds instead of thirty, and itself one."""
-    tower.STOP_PATIENCE_S = 1.0
-    tower.RETIRE_BOUND_S = 2.0
+    """Gives the siblings of a handler that does not stop a second instead of thirty, and itself half a one."""
+    tower.STOP_PATIENCE_S = 0.5
+    tower.RETIRE_BOUND_S = 1.0
+
+
+def talkative() -> None:
+    """Says how it stands twice a second."""
+    announcer.ANNOUNCE_S = 0.5
 
 
 def hasty() -> None:
@@ -217,9 +222,9 @@ def _around_calls(
 HOOKS: Final[dict[str, Callable[[], None]]] = {
     hook.__name__: hook
     for hook in (
-        impatient, hasty, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
-        stopped_while_claiming, stopped_while_handed_over, relying_on_pushes, slow_to_store_lines, forgetful,
-        after_take, before_deliver, after_deliver,
+        impatient, talkative, hasty, before_claim, after_claim, after_dispatch, after_handler, before_report,
+        after_report, silent, stopped_while_claiming, stopped_while_handed_over, relying_on_pushes, slow_to_store_lines,
+        forgetful, after_take, before_deliver, after_deliver,
     )
 }  # fmt: skip
 

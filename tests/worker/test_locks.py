@@ -85,6 +85,7 @@ async def test_a_killed_holder_loses_its_lock_with_its_lease(crew: Crew) -> None
     await crew.start()
 
     holder.kill()
+    crew.expire_leases(holder)
     crew.allow("first")
 
     assert await second.result(20) == 2

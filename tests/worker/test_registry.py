@@ -10,7 +10,7 @@ from tests.worker.crew import Crew
 
 async def test_a_worker_is_listed_alive_with_its_queues_and_what_it_runs(crew: Crew) -> None:
     """S2-22, S2-23, S3-14, S4-25: from its first moment, and with the jobs it has."""
-    worker = await crew.start(queues="default,mail", concurrency=7)
+    worker = await crew.start(queues="default,mail", concurrency=7, hook="talkative")
     announced = await crew.info(worker)
     job = await crew.program.wait.enqueue("running")
     await crew.noted("running")

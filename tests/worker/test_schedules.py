@@ -72,9 +72,9 @@ async def test_two_workers_never_double_and_ticks_go_on_when_one_is_killed(crew:
     first = await crew.start(environment=declaring("second"))
     second = await crew.start(environment=declaring("second"))
 
-    await crew.noted("second", 3)
+    await crew.noted("second", 2)
     first.kill()
-    ids = await crew.noted("second", 7, timeout=20)
+    ids = await crew.noted("second", 5, timeout=20)
 
     assert second.is_alive
     assert len(ids) == len(set(ids)), "a tick ran twice"

@@ -123,14 +123,14 @@ async def test_a_coroutine_that_will_not_stop_loses_its_runner_and_siblings_fini
     """Spec 4: no new jobs for that runner; a sibling that finishes in time finishes; then it is killed."""
     worker = await crew.start(hook="impatient")
     (before,) = worker.runners("loop")
-    sibling = await crew.program.nap.using(timeout=30).enqueue(3)
+    sibling = await crew.program.nap.using(timeout=30).enqueue(1.3)
     job = await crew.program.stubborn.using(timeout=0.5, retry=1).enqueue("stubborn")
     watch = Stopwatch()
 
     error = await failure(job, 15)
 
     assert error.kind == "timeout"
-    assert 1.5 < watch.seconds < 6
+    assert 1 <= watch.seconds < 6
     assert await sibling.result(10) == before
     assert (await sibling.refresh()).counts.handbacks == 0
     await all_gone([before])

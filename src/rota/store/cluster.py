@@ -51,6 +51,11 @@ class Cluster:
             await self.learn()
         return list(dict.fromkeys(node for node in self._slots if node is not None))
 
+    @property
+    def shared(self) -> tuple[Connection | None, ...]:
+        """The connections that calls share, one to each node that was asked."""
+        return tuple(node.shared for node in self._nodes.values())
+
     async def ask(self, key: str, command: bytes) -> Any:
         """The reply to one command, from wherever the key is by now."""
         node = self.node_of(key) or await self.find(key)

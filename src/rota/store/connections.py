@@ -149,6 +149,11 @@ class OneServer:
         """Every node that serves keys."""
         return [self._node]
 
+    @property
+    def shared(self) -> tuple[Connection | None, ...]:
+        """The connection that calls share, if it is open."""
+        return (self._node.shared,)
+
     async def recover(self, error: Exception) -> None:
         """What is to be done before a call is tried again that ended so."""
         if is_from_elsewhere(error):

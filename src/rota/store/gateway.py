@@ -128,6 +128,11 @@ class Gateway:
 
         return await self._persist(attempt)
 
+    @property
+    def connections(self) -> tuple[object, ...]:
+        """Those that calls share now. They are others after every restart and failover."""
+        return self._servers.shared
+
     async def note_lineages(self, keys: Iterable[str]) -> None:
         """Remembers which server holds these keys, for `wait_for_replicas` to vouch for what is written then."""
 

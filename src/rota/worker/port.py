@@ -38,11 +38,12 @@ class Port:
         self._port = port
         self._pages = pages
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Begins to listen. Raises ConfigurationError when it cannot."""
         try:
-            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=MAX_REQUEST)
+            self._server = await asyncio.start_server(self._accept, self._host, self._port, limit=MAX_REQUEST)
         except OSError as error:
             raise ConfigurationError(f"nothing can listen on {self._host}:{self._port}: {error.strerror}") from error
 
@@ -54,9 +55,16 @@ class Port:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def close(self) -> None:
-        """Listens no more."""
+        """Listens no more. Whoever is being served is left: the page may be about what is gone by then."""
         if self._server is not None:
             self._server.close()
+        for serving in self._serving:
+            serving.cancel()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -19,6 +19,7 @@
 
 local now, taken = now_ms(), {}
 
+-- True when it is kept no longer: then it is forgotten.
 local function is_gone(id)
   if redis.call("EXISTS", operation .. ":" .. id) == 1 then return false end
   redis.call("ZREM", operations, id)

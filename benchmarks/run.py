@@ -31,12 +31,12 @@ def main() -> None:
     """Prints the table; what was measured also goes to a file, which the documentation is made from."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measures", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
-    parser.add_argument("--jobs", type=int, default=60_000, help="at most so many jobs for each measure")
+    parser.add_argument("--jobs", type=int, default=100_000, help="at most so many jobs for each measure")
     parser.add_argument("--seconds", type=float, default=2.5, help="at most so long for each drain")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--save", action="store_true", help=f"keep them in {RESULTS.relative_to(Path.cwd())}")
     options = parser.parse_args()
-    size = Size(jobs=options.jobs, fill_s=options.seconds * 0.6, drain_s=options.seconds, backlog_s=12)
+    size = Size(jobs=options.jobs, fill_s=options.seconds * 0.8, drain_s=options.seconds, backlog_s=12)
     began = time.monotonic()
     figures: dict[str, Any] = {}
     for name in options.measures.split(","):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import alone, machine, measures
+from benchmarks import alone, machine, measures, without
 from benchmarks.measures import Size
 from benchmarks.report import alone_table, plain, where_tables
 
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
     **{name: (lambda size, measure=measure: measure(alone.ROTA, size)) for name, measure in measures.MEASURES.items()},
     "runners": alone.runners,
     "guarantees": alone.guarantees,
+    "without": without.costs,
     "where": alone.where,
 }
 

@@ -19,6 +19,8 @@ from benchmarks.peer import Peer, Stage, staged
 
 Figures = dict[str, float]
 SLOTS = 100
+#: Jobs that wait where few do.
+SHALLOW = 10_000
 #: For the first job of a worker that has just been started.
 PATIENCE_S = 60
 
@@ -193,19 +195,23 @@ def between(start: Moment, end: Moment) -> Figures:
 
 
 def backlog(peer: Peer, size: Size, rounds: int = 3) -> Figures:
-    """The first 5,000 jobs, where 10,000 wait and where many more do."""
-    shallow: list[Figures] = []
-    for _ in range(rounds):
-        with staged(peer) as stage:
-            stage.ask("many", task="noop", jobs=10_000, seconds=60)
-            shallow.append(_first(stage))
-    with staged(peer) as stage:
-        answer = stage.ask("many", task="noop", jobs=size.backlog, seconds=size.backlog_s)
-        deep = [_first(stage) for _ in range(rounds)]
+    """The first 5,000 jobs, where 10,000 wait and where many more do, in turns.
+
+    Both servers have the same past: who keeps finished jobs, and forgets the oldest, does so on both sides.
+    """
+    with staged(peer) as shallow, staged(peer) as deep:
+        shallow.ask("many", task="noop", jobs=SHALLOW, seconds=60)
+        answer = deep.ask("many", task="noop", jobs=size.backlog, seconds=size.backlog_s)
+        rows: dict[str, list[Figures]] = {"shallow": [], "deep": []}
+        for _ in range(rounds):
+            done = shallow.counted()
+            rows["shallow"].append(_first(shallow))
+            rows["deep"].append(_first(deep))
+            shallow.ask("many", task="noop", jobs=shallow.counted() - done, seconds=60)
     figures: Figures = {"backlog_jobs": answer["jobs"]}
-    for name, rows in (("shallow", shallow), ("deep", deep)):
+    for name, of_side in rows.items():
         for figure in ("per_s", "server_us", "worker_us"):
-            figures[f"backlog_{name}_{figure}"] = statistics.median(row[figure] for row in rows)
+            figures[f"backlog_{name}_{figure}"] = statistics.median(row[figure] for row in of_side)
     figures["backlog_share"] = figures["backlog_deep_per_s"] / figures["backlog_shallow_per_s"]
     return figures
 

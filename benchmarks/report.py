@@ -75,6 +75,16 @@ ALONE_ROWS: Final = (
     ("of the plain rate", "kept_share", "%", ""),
     ("nothing kept", "forgotten_per_s", "/s", "forgotten"),
     ("of the plain rate", "forgotten_share", "%", ""),
+    ("server CPU to claim and complete by 100, for", "cost_drain_us", "µs", ""),
+    ("– events", "cost_events_drain_us", "µs", ""),
+    ("– counts and histograms", "cost_counts_drain_us", "µs", ""),
+    ("– the index by task", "cost_index_drain_us", "µs", ""),
+    ("– these three together", "cost_events_counts_index_drain_us", "µs", ""),
+    ("   of server and worker CPU of a drain", "cost_share", "%", ""),
+    ("– forgetting the oldest", "cost_retention_drain_us", "µs", ""),
+    ("– calls that may be sent again", "cost_replay_drain_us", "µs", ""),
+    ("server CPU to enqueue by 500, for", "cost_enqueue_us", "µs", ""),
+    ("– events, counts and index", "cost_events_counts_index_enqueue_us", "µs", ""),
 )
 
 
@@ -98,6 +108,9 @@ def with_lives(figures: Mapping[str, float]) -> dict[str, float]:
     for way in ("bulk", "single"):
         if f"{way}_server_us" in figures and "drain_server_us" in figures:
             lives[f"life_{way}_us"] = figures[f"{way}_server_us"] + figures["drain_server_us"]
+    if "cost_drain_us" in figures and "drain_server_us" in figures:
+        drain_us = figures["drain_server_us"] + figures["drain_worker_us"]
+        lives["cost_share"] = figures["cost_events_counts_index_drain_us"] / drain_us
     return lives
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import alone, machine, measures
+from benchmarks import alone, machine, measures, without
 from benchmarks.measures import Size
 from benchmarks.report import alone_table, plain, where_tables
 
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
     **{name: (lambda size, measure=measure: measure(alone.ROTA, size)) for name, measure in measures.MEASURES.items()},
     "runners": alone.runners,
     "guarantees": alone.guarantees,
+    "without": without.costs,
     "where": alone.where,
 }
 
@@ -31,12 +32,12 @@ def main() -> None:
     """Prints the table; what was measured also goes to a file, which the documentation is made from."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measures", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
-    parser.add_argument("--jobs", type=int, default=60_000, help="at most so many jobs for each measure")
+    parser.add_argument("--jobs", type=int, default=100_000, help="at most so many jobs for each measure")
     parser.add_argument("--seconds", type=float, default=2.5, help="at most so long for each drain")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--save", action="store_true", help=f"keep them in {RESULTS.relative_to(Path.cwd())}")
     options = parser.parse_args()
-    size = Size(jobs=options.jobs, fill_s=options.seconds * 0.6, drain_s=options.seconds, backlog_s=12)
+    size = Size(jobs=options.jobs, fill_s=options.seconds * 0.8, drain_s=options.seconds, backlog_s=12)
     began = time.monotonic()
     figures: dict[str, Any] = {}
     for name in options.measures.split(","):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from benchmarks.machine import cpu_of
 from benchmarks.server import Server, serving
 from benchmarks.tasks import echo, noop, rota
 from rota import Job, JobState
@@ -21,12 +22,12 @@ LOCKS = 1_000
 
 
 @contextmanager
-def worker(concurrency: int) -> Generator[None]:
-    """One worker, as a user starts it."""
+def worker(concurrency: int) -> Generator[int]:
+    """One worker, as a user starts it; its process."""
     words = ["-m", "rota.cli.main", "worker", "benchmarks.tasks:rota", "--concurrency", str(concurrency)]
     with subprocess.Popen([sys.executable, *words, "--log-level", "warning"]) as process:
         try:
-            yield
+            yield process.pid
         finally:
             process.terminate()
 
@@ -41,10 +42,9 @@ async def until_idle() -> None:
         await asyncio.sleep(0.02)
 
 
-async def drain(server: Server, jobs: int, *, locks: int) -> tuple[float, float]:
-    """Seconds in which one worker drains so many jobs, and the server's CPU in seconds for it all."""
+async def drain(server: Server, pid: int, jobs: int, *, locks: int) -> tuple[float, float, float]:
+    """Seconds in which one worker drains so many jobs, and the server's and the worker's CPU in seconds for that."""
     loop = asyncio.get_running_loop()
-    before = server.cpu()
     queue = rota.queue("default")
     await queue.pause()
     if locks:
@@ -52,10 +52,10 @@ async def drain(server: Server, jobs: int, *, locks: int) -> tuple[float, float]
     else:
         calls = [noop.call("") for _ in range(jobs)]
     await rota.enqueue_many(calls)
-    begun = loop.time()
+    begun, server_before, worker_before = loop.time(), server.cpu(), cpu_of([pid])
     await queue.resume()
     await until_idle()
-    return loop.time() - begun, server.cpu() - before
+    return loop.time() - begun, server.cpu() - server_before, cpu_of([pid]) - worker_before
 
 
 async def edges(server: Server, count: int) -> tuple[float, float]:
@@ -95,17 +95,17 @@ async def main(jobs: int, rounds: int) -> None:
     """Prints each figure with what it is to be compared with."""
     with serving(on_socket=True) as server:
         os.environ["ROTA_URL"] = server.url
-        with worker(100):
-            await drain(server, 1_000, locks=0)
+        with worker(100) as pid:
+            # More than are kept of finished jobs: from now on every one that ends pushes another one out.
+            await drain(server, pid, 11_000, locks=0)
             for _ in range(rounds):
-                plain, plain_cpu = await drain(server, jobs, locks=0)
-                locked, locked_cpu = await drain(server, jobs, locks=LOCKS)
+                plain, *plain_cpu = await drain(server, pid, jobs, locks=0)
+                locked, *locked_cpu = await drain(server, pid, jobs, locks=LOCKS)
                 print(f"drain {jobs:,} jobs: {jobs / plain:,.0f}/s plain, {jobs / locked:,.0f}/s over {LOCKS:,} locks")
-                print(f"  locks cost {100 * (1 - plain / locked):.0f} % of the throughput")
-                print(
-                    f"  server CPU per job, us: {plain_cpu / jobs * 1e6:.1f} plain, "
-                    f"{locked_cpu / jobs * 1e6:.1f} locked"
-                )
+                print(f"  locks cost {100 * (1 - plain / locked):.0f} % of the throughput by the wall")
+                print(f"  and {100 * (1 - sum(plain_cpu) / sum(locked_cpu)):.0f} % by the CPU of server and worker:")
+                for name, cpu in (("plain", plain_cpu), ("locked", locked_cpu)):
+                    print(f"    {name}, us per job: server {cpu[0] / jobs * 1e6:.1f}, worker {cpu[1] / jobs * 1e6:.1f}")
             for _ in range(rounds):
                 per_cpu, per_second = await edges(server, jobs // 2)
                 print(

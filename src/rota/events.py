@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from rota.core.job import decode_run, encode_runs
 from rota.errors import InvalidOption
 from rota.store.gateway import READ_AT_ONCE, Gateway
 from rota.store.keys import Keys
@@ -73,7 +74,7 @@ async def follow(
             for entry_id, fields in entries:
                 seen[queue] = entry_id
                 for verb, runs in fields.items():
-                    yield Event(_cursor(seen), queue, verb, tuple(runs.split(" ")), _order(entry_id)[0])
+                    yield Event(_cursor(seen), queue, verb, _runs(verb, runs), _order(entry_id)[0])
 
 
 def check_position(after: str) -> None:
@@ -103,6 +104,12 @@ def _reset(seen: dict[str, str], queue: str) -> Event:
 
 def _cursor(seen: dict[str, str]) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(seen)).decode().rstrip("=")
+
+
+def _runs(verb: str, text: str) -> tuple[str, ...]:
+    """Runs as an entry names them: of those that one call made the first, and how many more (`emit_made.lua`)."""
+    first, plus, more = text.partition("+") if verb == "enqueue" else (text, "", "")
+    return tuple(encode_runs(decode_run(first), 1 + int(more))) if plus else tuple(text.split(" "))
 
 
 def _positions(after: str) -> dict[str, str]:

@@ -125,7 +125,8 @@ class Prepared(Generic[P, R]):
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
-        task, results = self.task, ()
+        task = self.task
+        results: Sequence[StepResult] = ()
         try:
             arguments = task.signature.encode(args, kwargs)
         except HoldsResult:

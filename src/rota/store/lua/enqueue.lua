@@ -29,6 +29,7 @@
 
 -- @include column
 -- @include emit
+-- @include emit_made
 -- @include follow
 -- @include moment
 -- @include now_ms
@@ -143,8 +144,8 @@ if #made > 0 then
   for task, amount in pairs(amount_of) do count(task, "enqueued", amount) end
   index_tasks(first + 1, tasks_made)
   if #termed > 0 then index_new_terms(termed, words_of) end
+  emit_made(made[1], #made)
 end
-emit("enqueue", made)
 emit("update", changed)
 if freed == 1 then
   hand_over(now)

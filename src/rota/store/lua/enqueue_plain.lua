@@ -17,7 +17,7 @@
 --
 -- Returns the number before the first run made and the time, ms, with a blank between
 
--- @include emit
+-- @include emit_made
 -- @include now_ms
 -- @include replay
 -- @include run_name
@@ -31,17 +31,16 @@ if before then return before end
 local amount, now = (#ARGV - 4) / 2, now_ms()
 local first, at = tonumber(redis.call("HGET", meta, "run") or 0), text_of(now)
 -- Tables that have room for one job from the start.
-local head, made, records, places = " " .. at .. "\n" .. lines, { "" }, { "", "" }, { "", "" }
+local head, records, places = " " .. at .. "\n" .. lines, { "", "" }, { "", "" }
 for i = 1, amount do
   local run = run_name(first + i)
-  made[i] = run
   records[2 * i - 1], records[2 * i] = run, ARGV[2 * i + 3] .. head .. ARGV[2 * i + 4]
   places[2 * i - 1], places[2 * i] = at, run
 end
 redis.call("HSET", jobs, unpack(records))
 redis.call("ZADD", pending, unpack(places))
 redis.call("HSET", meta, "run", first + amount)
-emit("enqueue", made)
+emit_made(records[1], amount)
 
 -- See `tally` and `column` for what follows.
 local task, book_prefix, this_minute = string.match(lines, "\n(.*)\n"), string.sub(meta, 1, -5), math.floor(now / 60000)
@@ -50,7 +49,7 @@ if not slot or not minute or this_minute > tonumber(minute) then slot = learn_pa
 redis.call("BITFIELD", book_prefix .. "tally", "INCRBY", "i64", (slot - 1) * 4096, amount)
 local from = 1
 while from <= amount do
-  local offset, chunk = (first + from) % 1024, string.sub(made[from], 1, 7)
+  local offset, chunk = (first + from) % 1024, string.sub(records[2 * from - 1], 1, 7)
   local size = math.min(amount - from + 1, 1024 - offset)
   redis.call("SETRANGE", book_prefix .. "column:" .. chunk, offset, string.rep(string.char(slot), size))
   redis.call("HINCRBY", book_prefix .. "chunks", chunk, size)

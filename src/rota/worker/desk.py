@@ -44,6 +44,8 @@ GATHER_S: Final = 0.004
 GATHER_MOST: Final = 60
 #: Of many queues by weight, a claim of one is for at least so many jobs, where they are short.
 WORTHWHILE: Final = 30
+#: The pace is taken over this long at least, or a few that happen to end together would pass for many.
+PACE_S: Final = 0.05
 #: A claim that is not urgent waits this long for the report of the job that came with a push.
 REJOIN_S: Final = 0.001
 
@@ -120,9 +122,9 @@ class Desk:
         self._enough = asyncio.Event()
         self._is_claiming = True
         self._stored = asyncio.Event()
-        #: When the last claim was sent, what had landed by then, and how long the last round trip took.
-        self._sent_at = 0.0
-        self._landed = 0
+        #: Two moments, and what had landed by then: the pace is that since the first of them.
+        self._marks = ((0.0, 0), (0.0, 0))
+        #: How long the last round trip took.
         self._trip_s = 0.0
         #: Claimed beyond the free slots, at most.
         self._ahead = 0
@@ -430,10 +432,14 @@ class Desk:
             self._something.set()
 
     def _reckon(self) -> None:
-        """How many may be claimed ahead, going by what has landed since the last claim."""
-        now, landed = time.perf_counter(), self._flights.landed
-        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s + GATHER_S, self._slots())
-        self._sent_at, self._landed = now, landed
+        """How many may be claimed ahead, going by what has landed lately."""
+        now = (time.perf_counter(), self._flights.landed)
+        if not self._flights.by_run:
+            self._marks = (now, now)  # a time in which there was nothing to do says nothing of the pace
+        elif now[0] - self._marks[1][0] >= PACE_S:
+            self._marks = (self._marks[1], now)
+        since, landed = self._marks[0]
+        self._ahead = ahead(now[1] - landed, now[0] - since, self._trip_s + GATHER_S, self._slots())
 
     def _may_leave(self) -> bool:
         """True when a claim may leave the next one: there is a slot for each job that may come so."""

@@ -1,7 +1,8 @@
 """`make bench-growth`: what a job costs as everything around it grows. Flat lines are the aim.
 
-Each part is kept when it is done, `--parts` measures some of them again. The largest sizes take a few
-minutes and some gigabytes; `--most` leaves out what is larger.
+Costs are CPU time, which other programs on the machine do not change much. Each part is kept when it is done:
+`--parts` measures some of them, in a minute or three. The largest sizes take a few more and some gigabytes; `--most`
+leaves out what is larger.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ PAYLOADS = (100, 1_000, 10_000, 100_000, 1_000_000)
 DUE = 100_000
 WINDOW_S = 10
 BYTES_PER_JOB = 400
-BYTES_PER_WORKER = 120 * 2**20
 
 Points = list[dict[str, float]]
 
@@ -150,22 +150,21 @@ def queues(most: int) -> Points:
 
 
 def workers(most: int) -> Points:
-    """Workers that have nothing to do."""
+    """Workers that have nothing to do. What the server spends by itself, with nobody there, is left out."""
     points: Points = []
-    with growing() as (stage, producer), ExitStack() as stack:
-        pids: list[int] = []
-        for count in (size for size in WORKERS if size <= most):
-            if psutil.virtual_memory().available < (count - len(pids)) * BYTES_PER_WORKER:
-                print(f"{count} workers do not fit into the memory", file=sys.stderr)
-                break
-            while len(pids) < count:
-                pids += stack.enter_context(stage.worker("idle", 2, words=worker_words(concurrency=10)))
-            deadline = time.monotonic() + 300
-            while sum(worker.status == "ALIVE" for worker in producer.rota.workers_sync()) < count:
-                assert time.monotonic() < deadline, stage.said()
-                time.sleep(0.5)
-            time.sleep(10)  # until they have all come to rest
-            points.append({"x": count, **resting(stage, pids, 10)})
+    for count in (size for size in WORKERS if size <= most):
+        with growing() as (stage, producer):
+            alone = resting(stage, [], 5)["idle_server_ms_per_s"]
+            with stage.worker("idle", words=["python", "-m", "benchmarks.crowd", str(count)]) as pids:
+                deadline = time.monotonic() + 60
+                while sum(worker.status == "ALIVE" for worker in producer.rota.workers_sync()) < count:
+                    assert time.monotonic() < deadline, stage.said()
+                    time.sleep(0.5)
+                producer.close()
+                time.sleep(5)  # until they have all come to rest
+                figures = resting(stage, pids, 10)
+            figures["idle_server_ms_per_s"] -= alone
+            points.append({"x": count, **figures})
             print(points[-1], file=sys.stderr)
     return points
 

@@ -80,7 +80,7 @@ async def run_jobs(rota: Rota, *, queues: Iterable[str] | None = None, concurren
     config = WorkerConfig(
         app="this program", queues=tuple(sorted(names)) or ("default",), concurrency=concurrency, burst=True, grace=0
     )
-    worker = Worker(config, make_runner=lambda kind: _LocalRunner(rota, kind))
+    worker = Worker(config, make_runner=lambda kind: LocalRunner(rota, kind))
     await worker.work()
     return worker.tower.finished
 
@@ -90,7 +90,7 @@ def run_jobs_sync(rota: Rota, *, queues: Iterable[str] | None = None, concurrenc
     return asyncio.run(run_jobs(rota, queues=queues, concurrency=concurrency))
 
 
-class _LocalRunner(RunnerProcess):
+class LocalRunner(RunnerProcess):
     """A runner that is a task of this loop, and speaks with the pool as a process would."""
 
     def __init__(self, rota: Rota, kind: str) -> None:

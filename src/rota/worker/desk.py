@@ -9,6 +9,7 @@ long that takes; a claim whose answer got lost is asked again with the same numb
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import random
@@ -32,7 +33,7 @@ logger = logging.getLogger("rota.worker")
 #: Wake-ups are hints: an idle worker looks for itself this often. Each look is a tick, and 2.2 s without one would
 #: count as an outage (`tick.lua`).
 LOOK_AGAIN_S: Final = 1.8
-#: A busy one is not on the list of those to be woken when something will fall due, so it looks twice as often; so does
+#: A full one is not on the list of those to be woken when something will fall due, so it looks twice as often; so does
 #: one that may have to take over a lease, as then a tick that comes late would put that off by a whole lease.
 LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
@@ -41,11 +42,15 @@ WAIT_FOR_SLOT_S: Final = 0.5
 #: While every slot is busy nothing is urgent: what ends within this time is reported together, up to so many.
 GATHER_S: Final = 0.004
 GATHER_MOST: Final = 60
+#: Of many queues by weight, a claim of one is for at least so many jobs, where they are short.
+WORTHWHILE: Final = 30
+#: The pace is taken over this long at least, or a few that happen to end together would pass for many.
+PACE_S: Final = 0.05
 #: A claim that is not urgent waits this long for the report of the job that came with a push.
 REJOIN_S: Final = 0.001
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Line:
     """One queue that this worker serves."""
 
@@ -106,6 +111,7 @@ class Desk:
         self._weighted = bool(config.weights)
         self.lines = _lines(config)
         self._line_of = {line.queue: line for line in self.lines}
+        self._place_of = {line.queue: place for place, line in enumerate(self.lines)}
         #: As many jobs may come at once with pushes.
         self._callers = sum(not line.is_quiet for line in self.lines)
         self._has_shards = any("~" in line.queue for line in self.lines)
@@ -116,9 +122,9 @@ class Desk:
         self._enough = asyncio.Event()
         self._is_claiming = True
         self._stored = asyncio.Event()
-        #: When the last claim was sent, what had landed by then, and how long the last round trip took.
-        self._sent_at = 0.0
-        self._landed = 0
+        #: Two moments, and what had landed by then: the pace is that since the first of them.
+        self._marks = ((0.0, 0), (0.0, 0))
+        #: How long the last round trip took.
         self._trip_s = 0.0
         #: Claimed beyond the free slots, at most.
         self._ahead = 0
@@ -240,36 +246,55 @@ class Desk:
 
     async def _exchange(self) -> None:
         """One round trip for all reports and the first claim; more while slots are free and queues hopeful."""
-        wanting: list[Line | None] = [line for line in self._ordered() if self._wants(line)]
-        for place, line in enumerate(wanting or [None]):
-            if place == 0 or (line is not None and self._wants(line)):
-                try:
-                    await self._round_trip(line)
-                except StoreError as error:
-                    if _is_about_the_server(error):
-                        raise
-                    logger.error("%s", error)
-                    await self._report_one_by_one()
-                    if line is not None:  # perhaps it is the queue: then the others must not wait for it
-                        line.look_at = line.shunned_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
-        if any(line.is_hopeful and self._wants(line) for line in self.lines):
+        now = asyncio.get_running_loop().time()
+        asking: list[Line] = []
+        looking: list[Line] = []
+        for line in self.lines:
+            if self._may_want(line, now):
+                (asking if line.is_hopeful or line.is_woken or line.is_unanswered else looking).append(line)
+        is_first = True
+        for line in self._ordered(asking):
+            if is_first or self._wants(line, now):
+                is_first = False
+                await self._ask([line])
+        # Where nothing is expected it is looked all the same: in many queues together.
+        if looking or is_first:
+            await self._ask(looking)
+        if any(line.is_hopeful and self._wants(line, now) for line in self.lines):
             # It had to wait for a queue before it, which turned out to have no more.
             self._something.set()
         self._tell_idle()
 
-    def _wants(self, line: Line) -> bool:
-        """True when this line is to be asked now. Full slots only pass wake-ups on and see to what is due."""
-        now = asyncio.get_running_loop().time()
+    async def _ask(self, lines: Sequence[Line]) -> None:
+        """One round trip. What the server refuses is no reason to stop."""
+        try:
+            await self._round_trip(lines)
+        except StoreError as error:
+            if _is_about_the_server(error):
+                raise
+            logger.error("%s", error)
+            await self._report_one_by_one()
+            if len(lines) == 1:  # perhaps it is the queue: then the others must not wait for it
+                lines[0].look_at = lines[0].shunned_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
+            # Of several each is asked again, alone.
+            self._something.set()
+
+    def _may_want(self, line: Line, now: float) -> bool:
+        """True when there is a reason to ask this line."""
         if line.shunned_until > now:
             return False
-        if line.is_unanswered:
-            return True
         if not self._is_claiming:
-            return line.has_left  # takes back what it left
-        is_due = line.look_at <= now
-        return is_due or line.is_woken or (line.is_hopeful and self._share(line) > 0)
+            return line.is_unanswered or line.has_left  # takes back what it left
+        return line.is_hopeful or line.is_woken or line.look_at <= now or line.is_unanswered
 
-    async def _round_trip(self, line: Line | None) -> None:
+    def _wants(self, line: Line, now: float) -> bool:
+        """True when this line is to be asked now. Full slots only pass wake-ups on and see to what is due."""
+        if not self._may_want(line, now):
+            return False
+        is_urgent = line.is_unanswered or line.is_woken or line.look_at <= now or not self._is_claiming
+        return is_urgent or self._share(line) > 0
+
+    async def _round_trip(self, lines: Sequence[Line]) -> None:
         reports = {queue: list(of_queue) for queue, of_queue in self._reports.items()}
         if reports:
             # Of these attempts everything has been heard; what ends meanwhile has to wait for the next round trip.
@@ -278,17 +303,10 @@ class Desk:
             (queue, call, part) for queue, of in reports.items() for call, part in self._store.report_calls(queue, of)
         ]
         requests = [call for _, call, _ in calls]
-        if line is not None:
-            if not line.is_unanswered:
-                self._reckon()
-                # With no slot free it takes nothing, but what is due is done, and another worker is woken.
-                line.asked = min(BATCH, self._share(line)) if self._is_claiming else 0
-                line.call += 1
-                line.token, line.next_token = line.next_token, _token()
-                line.has_left = self._may_leave()
-                line.is_unanswered = True
-                line.is_hopeful = line.is_woken = False
-                line.asked_at = asyncio.get_running_loop().time()
+        if lines:
+            self._reckon()
+        for line in lines:
+            self._prepare(line, most=self._room() // len(lines) if len(lines) > 1 else BATCH)
             next_token = line.next_token if line.has_left else ""
             requests.append(
                 self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token, next_token=next_token)
@@ -309,9 +327,13 @@ class Desk:
             # What has ended may have enqueued more, and the wake-up for it may still be on its way: nothing is left to
             # do only when a claim that was sent after the report has brought nothing.
             for other in self.lines:
-                other.is_hopeful = other.is_hopeful or other is not line
+                other.is_hopeful = other.is_hopeful or other not in lines
             self._something.set()
-        jobs = self._receive(line, answers[-1]) if line is not None else []
+        jobs = [
+            job
+            for line, answer in zip(lines, answers[len(calls) :], strict=True)
+            for job in self._receive(line, answer)
+        ]
         if self._is_burst:
             self._look_for_failures({queue for queue, _, part in calls if any(map(_may_be_final, part))})
         parts = [(queue, part, answer) for (queue, _, part), answer in zip(calls, answers, strict=False)]
@@ -321,6 +343,19 @@ class Desk:
             asyncio.get_running_loop().call_soon(self._hand_out, parts, jobs)
         else:
             self._hand_out(parts, jobs)
+
+    def _prepare(self, line: Line, most: int) -> None:
+        """The next claim of a line; one that was not answered is asked again as it was."""
+        if line.is_unanswered:
+            return
+        # With no slot free it takes nothing, but what is due is done, and another worker is woken.
+        line.asked = min(BATCH, most, self._share(line)) if self._is_claiming else 0
+        line.call += 1
+        line.token, line.next_token = line.next_token, _token()
+        line.has_left = self._may_leave()
+        line.is_unanswered = True
+        line.is_hopeful = line.is_woken = False
+        line.asked_at = asyncio.get_running_loop().time()
 
     def _hand_out(self, parts: list[tuple[str, Sequence[Report], list[bytes]]], jobs: list[Claimed]) -> None:
         """Settles what has been stored, and takes what has been claimed."""
@@ -371,7 +406,8 @@ class Desk:
         if line.failures is not None and claims.failures_ms is not None:
             self._expect(line.failures, claims.failures_ms)
         is_near = claims.wait_ms is not None and claims.wait_ms <= LEASE_MS
-        longest = LOOK_AGAIN_BUSY_S if self._flights.busy or claims.jobs or is_near else LOOK_AGAIN_S
+        is_waiting = len(claims.jobs) < line.asked
+        longest = LOOK_AGAIN_S if is_waiting and not is_near else LOOK_AGAIN_BUSY_S
         if line.is_quiet and not is_near:
             # Whatever comes meanwhile, the claims of its queue will tell.
             longest = math.inf
@@ -399,10 +435,14 @@ class Desk:
             self._something.set()
 
     def _reckon(self) -> None:
-        """How many may be claimed ahead, going by what has landed since the last claim."""
-        now, landed = time.perf_counter(), self._flights.landed
-        self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s + GATHER_S, self._slots())
-        self._sent_at, self._landed = now, landed
+        """How many may be claimed ahead, going by what has landed lately."""
+        now = (time.perf_counter(), self._flights.landed)
+        if not self._flights.by_run:
+            self._marks = (now, now)  # a time in which there was nothing to do says nothing of the pace
+        elif now[0] - self._marks[1][0] >= PACE_S:
+            self._marks = (self._marks[1], now)
+        since, landed = self._marks[0]
+        self._ahead = ahead(now[1] - landed, now[0] - since, self._trip_s + GATHER_S, self._slots())
 
     def _may_leave(self) -> bool:
         """True when a claim may leave the next one: there is a slot for each job that may come so."""
@@ -418,23 +458,28 @@ class Desk:
     def _share(self, line: Line) -> int:
         """How many jobs a line may be asked for."""
         room = self._room()
+        if room <= 0:
+            return 0
         if not self._weighted:
             now = asyncio.get_running_loop().time()
-            before = self.lines[: self.lines.index(line)]
+            before = itertools.islice(self.lines, self._place_of[line.queue])
             # Strictly in order: none, while a queue before it may have more, and can be asked.
             return 0 if any(other.is_hopeful and other.shunned_until <= now for other in before) else room
-        if room <= 1:
-            return room
-        hopeful = [other.weight for other in self.lines if other.is_hopeful or other is line]
-        return max(1, room * line.weight // sum(hopeful))
+        hopeful = sum(other.weight for other in self.lines if other.is_hopeful or other is line)
+        # Where jobs are short, whoever is drawn gets enough for a claim to pay: in a moment others are, in proportion.
+        least = min(WORTHWHILE, room // 3) if self._ahead else 0
+        return max(1, room * line.weight // hopeful, least)
 
-    def _ordered(self) -> list[Line]:
+    def _ordered(self, lines: list[Line]) -> list[Line]:
         """Strictly as given, but for the shards of one queue, of which none comes first; or, by weight, in an order
         drawn so that each comes first in proportion.
         """
         if not self._weighted:
-            return sorted(self.lines, key=lambda line: (line.rank, random.random())) if self._has_shards else self.lines
-        return sorted(self.lines, key=lambda line: random.random() ** (1 / line.weight), reverse=True)
+            return sorted(lines, key=lambda line: (line.rank, random.random())) if self._has_shards else lines
+        if not lines:
+            return lines
+        (first,) = random.choices(range(len(lines)), [line.weight for line in lines])
+        return lines[first:] + lines[:first]
 
     def _tell_idle(self) -> None:
         is_idle = (

@@ -70,6 +70,12 @@ class RunnerProcess:
         """It may be given jobs."""
         return not (self.is_retired or self.has_ended)
 
+    def is_less_busy_than(self, other: RunnerProcess) -> bool:
+        """It has fewer jobs, or is there already to take one."""
+        if self.is_ready != other.is_ready:
+            return self.is_ready
+        return len(self.flights) < len(other.flights)
+
     @property
     def pid(self) -> int:
         """The process's id; 0 before it has started."""
@@ -215,10 +221,11 @@ class Pool:
         if kind == "process":
             idle = (r for r in self.runners if r.kind == "process" and r.is_usable and not r.flights)
             return next(idle, None) or self._spawn("process")
-        usable = [r for r in self.runners if r.kind == "loop" and r.is_usable]
-        if len(usable) == 1:
-            return usable[0]
-        return min(usable, key=lambda r: (not r.is_ready, len(r.flights))) if usable else self._spawn("loop")
+        best: RunnerProcess | None = None
+        for runner in self.runners:
+            if runner.kind == "loop" and runner.is_usable and (best is None or runner.is_less_busy_than(best)):
+                best = runner
+        return best or self._spawn("loop")
 
     def flush(self) -> None:
         """Sends what runners were told in this turn of the loop, now."""

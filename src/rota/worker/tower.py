@@ -169,7 +169,9 @@ class Tower:
                 for flight in runner.flights.values():
                     self._started(flight)
                 self._let_wait_anew()
-        self.start_waiting()
+        if self._flights.waiting:
+            self.start_waiting()
+            self._pool.flush()
 
     def _hear_saying(self, flight: Flight, message: wire.Progress | wire.Log) -> None:
         allowed_ms = flight.options.progress_timeout_ms

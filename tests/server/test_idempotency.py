@@ -94,6 +94,29 @@ async def test_it_is_exact_when_the_job_has_long_ended_and_is_kept_no_longer(
     assert await total(rota) == 1
 
 
+async def test_it_is_exact_for_a_job_that_comes_after_others(
+    api: Api, rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    first = await api.enqueue(id="first")
+    body = {**JOB, "dependencies": [first]}
+    with monkeypatch.context() as patch:
+        patch.setattr(AccessStore, "keep_answer", die)
+        with pytest.raises(KeyboardInterrupt):
+            await api.post("/api/jobs", json=body, headers=KEY)
+    (made,) = (await api.ask("GET", f"/api/jobs/{first}/dependents"))["jobs"]
+    await hand.finish(rota.job(f"{first}@{(await rota.job(first).refresh()).ref.run}"), keep=Keep(finished=0))
+    await rota.tell_dependents("default")
+    await hand.finish(rota.job(f"{made['jobId']}@{made['run']}"), keep=Keep(finished=0))
+
+    again = await api.ask("POST", "/api/jobs", json=body, headers=KEY, status=201)
+
+    assert (again["jobId"], again["is_new"]) == (made["jobId"], False)
+    assert await total(rota) == 2, "the one before it, which is gone as well, and this one"
+
+
 def _pending() -> Any:
     from rota import JobState
 

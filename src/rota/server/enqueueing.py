@@ -10,7 +10,7 @@ import msgspec
 
 from rota.core.after import known as known_parent
 from rota.core.after import may_fail
-from rota.core.job import Counts, JobRecord, JobRef
+from rota.core.job import Counts, JobRecord
 from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
 from rota.core.values import is_array
@@ -90,22 +90,11 @@ async def enqueue(visit: Visit, body: NewJob, token: str | None) -> tuple[Job[An
         visit.check_queue(parent.ref.queue)
     if token is not None:
         call = call.once(token)
-        if call.parents and (found := await _made_before(visit, call)) is not None:
-            return found
     try:
         job = await visit.rota.enqueue(call)
     except JobNotFound as error:
         raise Problem(422, "unknown_dependency", f"dependencies: {error}") from error
     return job, visit.server.shapes.job(await _record(visit, job, call))
-
-
-async def _made_before(visit: Visit, call: Call[Any]) -> tuple[Job[Any], dict[str, Any]] | None:
-    """A job that comes after others takes several steps to store, so here the id that its key gave it says it."""
-    ref = JobRef(call.queue, call.job.id)
-    snapshot = await visit.server.reads.find(ref)
-    if snapshot is None:
-        return None
-    return Job(visit.rota, snapshot.record.ref, is_new=False), visit.server.shapes.job(snapshot.record)
 
 
 async def _record(visit: Visit, job: Job[Any], call: Call[Any]) -> JobRecord:

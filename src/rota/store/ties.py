@@ -45,6 +45,11 @@ class Tied(NamedTuple):
     job: NewJob
     parents: Sequence[Parent]
 
+    @property
+    def token(self) -> str:
+        """By which it is made once; "" for one that may be made again."""
+        return self.job.flags.partition("!")[2]
+
 
 class Edge(NamedTuple):
     """A dependent, and one that it comes after. The dependent may be a workflow: then `run` is its id."""
@@ -157,7 +162,11 @@ class Ties:
 
     # --- making ------------------------------------------------------------------------------------------------
 
-    async def _attempt(self, queue: str, wanted: dict[int, Tied]) -> dict[int, Made]:
+    async def _attempt(self, queue: str, asked: dict[int, Tied]) -> dict[int, Made]:
+        before = await self._made_before(queue, asked)
+        wanted = {place: tied for place, tied in asked.items() if place not in before}
+        if not wanted:
+            return before
         prepared, held = await self.prepare(queue, wanted)
         edges = [Edge(queue, one.run, parent) for one in prepared for parent in one.parents]
         try:
@@ -167,11 +176,24 @@ class Ties:
         except BaseException:
             await asyncio.shield(self.abandon(queue, [one.run for one in prepared], edges))
             raise
-        outcomes = await self.commit(queue, [one.run for one in prepared])
+        tokens = [wanted[one.place].token for one in prepared]
+        runs = [f"{one.run}!{token}" if token else one.run for one, token in zip(prepared, tokens, strict=True)]
+        outcomes = await self.commit(queue, runs)
         for one, outcome in zip(prepared, outcomes, strict=True):
             if outcome == "visible":
                 made[one.place] = Made(one.id, one.run)
-        return made
+        return made | before
+
+    async def _made_before(self, queue: str, asked: dict[int, Tied]) -> dict[int, Made]:
+        """Those that are to be made once, and were, whatever has become of them."""
+        places = [place for place, tied in asked.items() if tied.token]
+        keys = [self._store.keys.queue(queue, "firsts", asked[place].token) for place in places]
+        runs = await self._gateway.commands([["GET", key] for key in keys]) if keys else []
+        return {
+            place: Made(asked[place].job.id, run.decode(), "again")
+            for place, run in zip(places, runs, strict=True)
+            if run is not None
+        }
 
     async def prepare(
         self, queue: str, wanted: dict[int, Tied], *, kind: str = "job", patience_ms: int = 0

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from fastapi import APIRouter, Response
 
-from rota.attention import Alarm, Surroundings, alarms, has_vanished
+from rota.attention import Surroundings, alarms, has_vanished
 from rota.core.history import Counted, add
 from rota.core.states import JobState
 from rota.history import Load
@@ -51,7 +51,7 @@ async def show_overview(visit: Viewer) -> Response:
         },
         "workflows": None if around is None else {"held": len(overview.held), "parked": len(overview.parked)},
         "server": None if around is None else _server(around),
-        "attention": [_attention(alarm) for alarm in alarms(overview, around)],
+        "attention": msgspec.to_builtins(alarms(overview, around)),
     }
     return reply(answer)
 
@@ -120,14 +120,4 @@ def _server(around: Surroundings) -> dict[str, Any]:
         "maxmemory": around.maxmemory,
         "evicted_keys": around.evicted_keys,
         "is_aof_on": around.is_aof_on,
-    }
-
-
-def _attention(alarm: Alarm) -> dict[str, Any]:
-    return {
-        "kind": alarm.kind,
-        "level": alarm.level,
-        "count": alarm.count,
-        "message": alarm.message,
-        "names": alarm.names,
     }

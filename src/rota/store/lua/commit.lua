@@ -15,11 +15,13 @@
 -- KEYS plans     hash    run -> priority, due and expiry
 -- KEYS dooms     prefix  of one hash per run, `dooms:<run>`
 -- KEYS steps     set     runs that belong to a workflow: their ids are used once
+-- KEYS firsts    prefix  token -> the run that it made
 -- ARGV[1] queue
 -- ARGV[2] inbox     prefix of the channels
--- ARGV[3…] runs
+-- ARGV[3…] runs, each with "!" and a token behind it if it is to be made once
 --
--- Returns "visible" | "missing" (it was swept) | "in_use" (its id has been taken meanwhile) for each, joined by spaces
+-- Returns "visible" | "missing" (it was swept) | "in_use" (its id, or its token, has been taken meanwhile) for each, joined
+-- by spaces
 
 -- @include doom
 -- @include drop
@@ -36,19 +38,21 @@
 
 local now, outcomes, made, freed = now_ms(), {}, {}, 0
 
-local function commit_one(run)
+local function commit_one(run, token)
   local record = redis.call("HGET", jobs, run)
   if not record then return "missing" end
   if not redis.call("ZSCORE", unborn, run) then return "visible" end
   local head, options = split_record(record)
   local id = string.match(head, "^=(%S+) ")
   local is_taken = id and redis.call("HEXISTS", ids, id) == 1 and redis.call("SISMEMBER", steps, run) == 1
-  if is_taken or (id and unfinished(id)) then
+  local is_made = token ~= "" and redis.call("EXISTS", firsts .. ":" .. token) == 1
+  if is_taken or is_made or (id and unfinished(id)) then
     drop(run)
     return "in_use"
   end
   local priority, due, ends = string.match(redis.call("HGET", plans, run), "^(%S+) (%S+) (%S+)$")
   local lock = split_options(options)[6]
+  if token ~= "" then redis.call("SET", firsts .. ":" .. token, run, "PX", 86400000) end
   redis.call("ZREM", unborn, run)
   redis.call("HDEL", plans, run)
   if id then
@@ -70,7 +74,7 @@ local function commit_one(run)
 end
 
 local function commit()
-  for at = 3, #ARGV do outcomes[#outcomes + 1] = commit_one(ARGV[at]) end
+  for at = 3, #ARGV do outcomes[#outcomes + 1] = commit_one(string.match(ARGV[at], "^(%w+)!?(.*)$")) end
   emit("enqueue", made)
   bury(now)
   if #made > 0 then wake(math.max(1, math.min(freed, 8))) end

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         TaskConflict,
         TaskSignal,
         UnknownTask,
+        WorkerNotFound,
         WorkflowFailed,
         WorkflowNotFound,
         WrongState,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
     from rota.operations import Operations
+    from rota.overview import Overview
     from rota.schedules import ScheduleInfo, Schedules
     from rota.store.operations import OperationInfo
     from rota.store.search import Group
@@ -105,6 +107,7 @@ __all__ = [
     "OperationInfo",
     "OperationNotFound",
     "Operations",
+    "Overview",
     "Page",
     "PayloadTooLarge",
     "PermanentError",
@@ -138,6 +141,7 @@ __all__ = [
     "UnknownTask",
     "Update",
     "WorkerInfo",
+    "WorkerNotFound",
     "Workflow",
     "WorkflowFailed",
     "WorkflowInfo",
@@ -164,14 +168,15 @@ _HOMES: Final = {
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost OperationNotFound PayloadTooLarge PermanentError ResultTimeout "
         "RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
-        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound "
-        "WrongState"
+        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal UnknownTask WorkerNotFound WorkflowFailed "
+        "WorkflowNotFound WrongState"
     ),
     "rota.events": "Event",
     "rota.history": "Load",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.operations": "Operations",
+    "rota.overview": "Overview",
     "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.operations": "OperationInfo",
     "rota.store.search": "Group",

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.history import Counted, Times
-from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, Progress
+from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, Progress
 from rota.core.picture import explain_flow
 from rota.core.states import JobState
 from rota.core.workflow import OPEN, Flow, WorkflowInfo, compensations
@@ -177,17 +177,18 @@ def queue(info: QueueInfo) -> dict[str, Any]:
     }
 
 
-def worker(found: WorkerInfo, identity: Identity) -> dict[str, Any]:
-    """A worker; of what it does, what the caller may see."""
+def worker(found: WorkerInfo, identity: Identity, records: Mapping[JobRef, JobRecord]) -> dict[str, Any]:
+    """A worker; of what it does, what the caller may see. `records` are those of some of its jobs."""
     info = found.info
     queues = [name for name in info.get("queues", []) if identity.may_see(name)]
     running = [
-        {"jobId": one.get("job", ""), "type": one.get("task", ""), "attempt": one.get("attempt", 0)}
-        for one in info.get("running", [])
-        if identity.may_see(one.get("job", "").partition(":")[0])
+        _running(one, records.get(ref))
+        for ref, one in running_jobs(found).items()
+        if identity.may_see(ref.queue) and _may_run(records.get(ref), found)
     ]
     return {
         "id": found.id,
+        "name": found.name,
         "status": found.status,
         "queue": ",".join(queues),
         "queues": queues,
@@ -203,6 +204,34 @@ def worker(found: WorkerInfo, identity: Identity) -> dict[str, Any]:
         "cpu_seconds": info.get("cpu_seconds", 0.0),
         "rss_bytes": info.get("rss_bytes", 0),
         "started_at": moment(info.get("started_at")),
+        "version": info.get("version", ""),
+    }
+
+
+def running_jobs(found: WorkerInfo) -> dict[JobRef, Mapping[str, Any]]:
+    """Run -> what a worker said of it, when it last said which jobs it runs."""
+    said: Sequence[Mapping[str, Any]] = found.info.get("running", ()) if found.status == "ALIVE" else ()
+    return {
+        JobRef(one["job"].rpartition(":")[0], one["job"].rpartition(":")[2], one["run"]): one
+        for one in said
+        if one.get("job") and one.get("run")
+    }
+
+
+def _may_run(record: JobRecord | None, found: WorkerInfo) -> bool:
+    """False when it is known to have ended since."""
+    return record is None or (record.state is JobState.PROCESSING and record.worker == found.id)
+
+
+def _running(said: Mapping[str, Any], record: JobRecord | None) -> dict[str, Any]:
+    progress = record.progress if record is not None else None
+    return {
+        "jobId": said["job"],
+        "run": said["run"],
+        "type": said.get("task", ""),
+        "attempt": said.get("attempt", 0),
+        "claimed_at": moment(record.claimed_at) if record is not None else None,
+        "progress_detail": _progress(progress) if progress is not None else None,
     }
 
 

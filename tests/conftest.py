@@ -17,6 +17,7 @@ import redis
 from hypothesis import HealthCheck, settings
 
 from tests.leaks import delete_keys, leaked_keys
+from tests.scale import IS_LONG
 from tests.servers import OwnServers, Server, new_server
 
 #: Where Rota looks for a server. Unset, so that no test ever reaches one that somebody needs.
@@ -42,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # A worker is two processes, and hundreds are started: where nothing writes bytecode, each would compile it all.
         for folder in ("src/rota", "tests"):
             compileall.compile_dir(config.rootpath / folder, quiet=2)
-    settings.load_profile("long" if os.environ.get("ROTA_TEST_LONG") else "default")
+    settings.load_profile("long" if IS_LONG else "default")
 
 
 @pytest.fixture(scope="session")

@@ -51,6 +51,7 @@ from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
 from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
+from rota.suggestions import Suggestions, read_suggestions
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -246,7 +247,16 @@ class Rota:
         if self.middleware:
             job = (await self.enqueue_many([call]))[0]
         else:
-            job = await self._store_call(call)
+            # What `_store_calls` does, without what only many need.
+            _check_is_whole(call)
+            link, durability = self._link_of_loop(), call.durability or self._durability
+            if not link.is_ready_for(call.queue, durability):
+                await link.make_ready([call.queue], {durability})
+            queue = link.choose(call.queue, call.job.id, call.options.lock)
+            made = await (_store(link, queue, [call]) if call.parents else link.store.enqueue(queue, [call.job]))
+            if durability == "replicated":
+                await link.make_durable([queue])
+            job = self._handle(call, queue, made[0])
         if isinstance(job, IdInUse):
             raise job
         return job
@@ -262,19 +272,6 @@ class Rota:
         for middleware in self.middleware:
             wanted = [await wrap_enqueue(middleware, call) for call in wanted]
         return await wrap_store(self.middleware, self._store_calls)(wanted)
-
-    async def _store_call(self, call: Call[R]) -> Job[R] | IdInUse:
-        """`_store_calls` for one, without what only many need."""
-        _check_is_whole(call)
-        durability = call.durability or self._durability
-        link = self._link_of_loop()
-        if not link.is_ready_for(call.queue, durability):
-            await link.make_ready([call.queue], {durability})
-        queue = link.choose(call.queue, call.job.id, call.options.lock)
-        made = await _store(link, queue, [call])
-        if durability == "replicated":
-            await link.make_durable([queue])
-        return self._handle(call, queue, made[0])
 
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
         for call in wanted:
@@ -407,6 +404,10 @@ class Rota:
     async def overview(self) -> Overview:
         """How everything stands, at one glance; cheap enough to be asked for every second."""
         return await read_overview(await self._link())
+
+    async def suggestions(self) -> Suggestions:
+        """Words to complete a filter with: all queues, tasks and workers; tags and errors from a sample of the jobs."""
+        return await read_suggestions(await self._link())
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -621,6 +622,10 @@ class Rota:
     def overview_sync(self) -> Overview:
         """`overview`, for code that is not async."""
         return self.wait_for(self.overview())
+
+    def suggestions_sync(self) -> Suggestions:
+        """`suggestions`, for code that is not async."""
+        return self.wait_for(self.suggestions())
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""

@@ -19,8 +19,9 @@ from rota.errors import InvalidOption
 from rota.store.gateway import READ_AT_ONCE, Gateway
 from rota.store.keys import Keys
 
-#: A blocking read is asked again this often, so that a dead connection and a new queue are noticed.
-BLOCK_MS: Final = 5_000
+#: A blocking read is asked again this often, so that a dead connection and a new queue are noticed: also what happens
+#: first in a queue is to be shown in under a second.
+BLOCK_MS: Final = 500
 NOTHING_YET_S: Final = 0.5
 BEGINNING: Final = "0-0"
 _ENTRY_ID: Final = re.compile(r"[0-9]+-[0-9]+")

@@ -40,6 +40,8 @@ R = TypeVar("R")
 class Job(Generic[R]):
     """One run of a job. Made by `enqueue`, or by `rota.job(id)`, where a bare id means the newest run."""
 
+    __slots__ = ("_ref", "_returns", "_rota", "enqueued_at", "is_new")
+
     def __init__(
         self, rota: Rota, ref: JobRef, *, returns: Any = Any, is_new: bool = True, enqueued_at: int | None = None
     ) -> None:

@@ -87,21 +87,13 @@ class Signature:
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """Arguments as they are stored; refused if the task could not be called with them."""
-        for dependency in self.dependencies:
-            if dependency.name in kwargs:
-                raise InvalidArguments(self._task, f"{dependency.name!r} is filled in by the worker, do not pass it")
+        if kwargs:
+            self._check_names(args, kwargs)
         if len(args) > len(self._positional) and self._var_positional is None:
             raise InvalidArguments(
                 self._task,
                 f"takes {len(self._positional)} positional arguments ({', '.join(self._positional)}), not {len(args)}",
             )
-        for name in self._positional[: len(args)]:
-            if name in kwargs:
-                raise InvalidArguments(self._task, f"got two values for {name!r}")
-        for name in self._positional_only.intersection(kwargs):
-            raise InvalidArguments(self._task, f"{name!r} can only be passed by position")
-        if "*" in kwargs:  # where the record keeps positional arguments
-            raise InvalidArguments(self._task, "no such parameter: `*`")
         try:
             if kwargs:
                 named = dict(zip(self._positional, args, strict=False)) | kwargs
@@ -193,6 +185,18 @@ class Signature:
         as_array = msgspec.defstruct("by_place", places, array_like=True, forbid_unknown_fields=True)
         by_place = msgspec.json.Decoder(as_array, dec_hook=decode_hook)
         return by_place.decode, msgspec.json.Decoder(self._struct, dec_hook=decode_hook).decode
+
+    def _check_names(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for dependency in self.dependencies:
+            if dependency.name in kwargs:
+                raise InvalidArguments(self._task, f"{dependency.name!r} is filled in by the worker, do not pass it")
+        for name in self._positional[: len(args)]:
+            if name in kwargs:
+                raise InvalidArguments(self._task, f"got two values for {name!r}")
+        for name in self._positional_only.intersection(kwargs):
+            raise InvalidArguments(self._task, f"{name!r} can only be passed by position")
+        if "*" in kwargs:  # where the record keeps positional arguments
+            raise InvalidArguments(self._task, "no such parameter: `*`")
 
     def _check(self, encoded: bytes, *, is_positional: bool) -> None:
         try:

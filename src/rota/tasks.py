@@ -62,43 +62,26 @@ RunIn = Literal["loop", "thread", "process"]
 UPDATE: Final = Update()
 
 
-class Call(Generic[R]):
+class Call(msgspec.Struct, Generic[R], eq=False):
     """One call of a task, ready to be enqueued: the task, its arguments, its options. Checked when it is made."""
 
-    __slots__ = ("durability", "job", "on_same_id", "options", "parents", "queue", "results", "task")
-
-    def __init__(
-        self,
-        task: Task[Any, R, Any],
-        job: NewJob,
-        queue: str,
-        *,
-        options: Options,
-        on_same_id: OnSameId,
-        parents: tuple[Parent, ...],
-        results: tuple[StepResult, ...] = (),
-        durability: Durability | None,
-    ) -> None:
-        self.task = task
-        self.job = job
-        self.queue = queue
-        self.on_same_id = on_same_id
-        #: What it comes after.
-        self.parents = parents
-        #: Results of steps that stand among its arguments: such a call can only be a step of their workflow.
-        self.results = results
-        self.options = options
-        #: What its receipt must be worth; None: what the client's are.
-        self.durability: Durability | None = durability
+    task: Task[Any, R, Any]
+    job: NewJob
+    queue: str
+    options: Options
+    on_same_id: OnSameId
+    #: What it comes after.
+    parents: tuple[Parent, ...]
+    #: What its receipt must be worth; None: what the client's are.
+    durability: Durability | None
+    #: Results of steps that stand among its arguments: such a call can only be a step of their workflow.
+    results: tuple[StepResult, ...] = ()
 
     def traced(self, trace: dict[str, str]) -> Call[R]:
         """The same call; its job carries that trace to whoever runs it."""
         options = msgspec.structs.replace(self.options, trace=trace)
         body = encode_body(options, self.task.name, self.job.body.split(b"\n", 2)[2])
-        return Call(
-            self.task, self.job._replace(body=body), self.queue, options=options, on_same_id=self.on_same_id,
-            parents=self.parents, results=self.results, durability=self.durability,
-        )  # fmt: skip
+        return msgspec.structs.replace(self, job=self.job._replace(body=body), options=options)
 
     def once(self, token: str) -> Self:
         """Makes this call one that is carried out once: for a day, whoever enqueues with that token gets its run.
@@ -111,10 +94,7 @@ class Call(Generic[R]):
 
     def moved(self, queue: str, parents: tuple[Parent, ...]) -> Call[R]:
         """The same call, in one shard of its queue, and with what it comes after found in its own."""
-        return Call(
-            self.task, self.job, queue, options=self.options, on_same_id=self.on_same_id, parents=parents,
-            results=self.results, durability=self.durability,
-        )  # fmt: skip
+        return msgspec.structs.replace(self, queue=queue, parents=parents)
 
     def __repr__(self) -> str:
         return f"<Call of {self.task.name} for queue {self.queue}>"
@@ -145,31 +125,24 @@ class Prepared(Generic[P, R]):
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The call, checked and encoded, for `enqueue_many`."""
-        results: list[StepResult] = []
+        task, results = self.task, ()
         try:
-            arguments = self.task.signature.encode(args, kwargs)
+            arguments = task.signature.encode(args, kwargs)
         except HoldsResult:
-            arguments, results = self.task.signature.encode_with_results(args, kwargs)
-        limit = self.task.rota.max_payload
+            arguments, results = task.signature.encode_with_results(args, kwargs)
+        limit = task.rota.max_payload
         if len(arguments) > limit:
-            raise PayloadTooLarge(f"the arguments of task {self.task.name!r}", len(arguments), limit)
+            raise PayloadTooLarge(f"the arguments of task {task.name!r}", len(arguments), limit)
         options, head = self.options, self._head
-        if self.task.index:
-            named = self.task.signature.named(args, kwargs)
-            fields = {name: named[name] for name in self.task.index if name in named}
+        if task.index:
+            named = task.signature.named(args, kwargs)
+            fields = {name: named[name] for name in task.index if name in named}
             options = msgspec.structs.replace(options, terms=terms_of(options.tags, fields))
-            head = encode_body(options, self.task.name, b"")
+            head = encode_body(options, task.name, b"")
         job = NewJob(self._id, options.priority, self._due, self._expiry, head + arguments, self._flags)
         return Call(
-            self.task,
-            job,
-            self._queue,
-            options=options,
-            on_same_id=self._on_same_id,
-            parents=self._parents,
-            results=tuple(results),
-            durability=self._durability,
-        )
+            task, job, self._queue, options, self._on_same_id, self._parents, self._durability, tuple(results)
+        )  # fmt: skip
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""
@@ -277,7 +250,7 @@ class Task(Generic[P, R, C]):
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls this task with its default options; returns once it is stored."""
-        return await self._plain.enqueue(*args, **kwargs)
+        return await self.rota.enqueue(self._plain.call(*args, **kwargs))
 
     def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue`, for code that is not async."""

@@ -110,14 +110,14 @@ class _LocalRunner(RunnerProcess):
 
     async def _listen(self, ears: Ears[ToRunner]) -> None:
         self._ears = ears
-        self._flush()
+        self.flush()
 
     def say(self, message: ToRunner) -> None:
         self._outbox.append(message)
         if len(self._outbox) == 1:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if self._ears is not None and self._outbox:
             messages, self._outbox = self._outbox, []
             self._ears.data_received(frame(messages))

@@ -19,6 +19,7 @@ from rota.core.states import JobState
 from rota.store.store import Claimed, Completed, Failed, Store
 from tests.cli.nursery import Nursery
 from tests.eventually import eventually_sync
+from tests.worker.crew import HOOKED, ROOT
 
 TIMEOUT_S: Final = 30
 ROTA: Final = (sys.executable, "-m", "rota.cli.main")
@@ -100,12 +101,13 @@ class Cli:
         """What a command answers a program."""
         return json.loads(self.run("--json", *words, code=code).out)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """A command that goes on by itself. Ended with the test."""
+    def start(self, *words: str, hook: str = "") -> subprocess.Popen[str]:
+        """A command that goes on by itself. Ended with the test. `hook` is one of `tests/worker/hooked.py`."""
+        search = os.pathsep.join(map(str, (self.folder, ROOT)))
         process = subprocess.Popen(
-            [*ROTA, *words],
+            [sys.executable, "-m", HOOKED, hook, *words] if hook else [*ROTA, *words],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, "PYTHONPATH": search} if hook else self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -52,7 +52,7 @@ def test_handlers_log_as_their_worker_does(cli: Cli, level: str, messages: list[
 @pytest.mark.timeout(120)
 def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_others(cli: Cli, hand: Hand) -> None:
     """A deployment that replaced the code under it, and a mistake in the new code."""
-    worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2")
+    worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2", hook="hasty")
     eventually_sync(lambda: any(w.info.get("runners") for w in hand.rota.workers_sync()), timeout=20)
     (seen,) = hand.rota.workers_sync()
     program = (cli.folder / "tasks.py").read_text()

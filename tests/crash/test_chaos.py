@@ -16,10 +16,11 @@ import pytest
 
 from rota import Job, JobState
 from tests.eventually import eventually
+from tests.scale import IS_LONG
 from tests.servers import OwnServers, Server
 from tests.worker.crew import Crew
 
-SECONDS: Final = 180 if os.environ.get("ROTA_TEST_LONG") else 8
+SECONDS: Final = 180 if IS_LONG else 6
 SEED: Final = int(os.environ.get("ROTA_TEST_SEED") or time.time())
 WORKERS: Final = 3
 TASKS: Final = ("count_run", "count_run_in_thread", "count_run_in_process")

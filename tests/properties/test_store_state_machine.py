@@ -33,11 +33,11 @@ from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, R
 from rota.store.tallies import Tallies
 from tests.leaks import delete_keys
 from tests.properties.store_model import LEASE_MS, Model, Run
+from tests.scale import IS_LONG
 from tests.servers import Server
 from tests.store.driver import QUEUE, STATES, Driver, new_job
 
 T = TypeVar("T")
-IS_LONG: Final = bool(os.environ.get("ROTA_TEST_LONG"))
 #: A clock that stands still until it is moved, so that the model can be exact to the millisecond.
 FROZEN: Final = "tests:frozen"
 EPOCH_MS: Final = 2_000_000_000_000  # ahead of every clock: what the server itself expires stays

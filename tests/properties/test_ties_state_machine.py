@@ -32,8 +32,9 @@ from rota.store.store import Cancelled as GivenUp
 from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed, Store
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
 from tests.leaks import delete_keys
-from tests.properties.test_store_state_machine import EPOCH_MS, FROZEN, IS_LONG, Repeating
+from tests.properties.test_store_state_machine import EPOCH_MS, FROZEN, Repeating
 from tests.properties.ties_model import LEASE_MS, Asked, Key, Model, Run
+from tests.scale import IS_LONG
 from tests.servers import Server
 from tests.store.driver import STATES, Driver, body
 

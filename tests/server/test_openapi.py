@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
@@ -17,11 +16,12 @@ from schemathesis.config import SchemathesisConfig
 from rota import Rota
 from rota.server import Role, create_app
 from rota.server.tokens import Tokens
+from tests.scale import IS_LONG
 from tests.server.live import Live
 from tests.servers import Server
 
 #: Of each operation.
-EXAMPLES: Final = 200 if os.environ.get("ROTA_TEST_LONG") else 4
+EXAMPLES: Final = 200 if IS_LONG else 4
 #: A stream has no end: test_events.py reads it.
 STREAMS: Final = "/api/events"
 

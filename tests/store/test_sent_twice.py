@@ -155,7 +155,12 @@ EQUAL: Final = "equal"
 #: name -> (the call, its second answer if not equal to the first, keys that may differ)
 CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enqueue": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(), new_job("a"), new_job("pending")]), EQUAL, ()),
-    "enqueue many": (lambda s: s.driver.client.enqueue(QUEUE, [new_job("", [n]) for n in range(1_200)]), EQUAL, ()),
+    "enqueue_plain": (lambda s: s.driver.client.enqueue(QUEUE, [new_job()]), EQUAL, ()),
+    "enqueue_plain many": (
+        lambda s: s.driver.client.enqueue(QUEUE, [new_job("", [n]) for n in range(1_200)]),
+        EQUAL,
+        (),
+    ),
     "enqueue later": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(due="+5", expiry="+9000")]), EQUAL, ()),
     "enqueue again": (
         lambda s: s.driver.client.enqueue(

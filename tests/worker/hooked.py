@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
-from rota.store.store import Claimed, read_claims
-from rota.worker import heartbeat, tower
+from rota.store.store import Claimed
+from rota.worker import desk, heartbeat, pool, tower
+from rota.worker.desk import Desk
 from rota.worker.pool import RunnerProcess
 from rota.worker.tower import Tower
 from rota.worker.wire import FromRunner, Outcome
@@ -35,6 +36,12 @@ def impatient() -> None:
     """Gives the siblings of a handler that does not stop two seconds instead of thirty, and itself one."""
     tower.STOP_PATIENCE_S = 1.0
     tower.RETIRE_BOUND_S = 2.0
+
+
+def hasty() -> None:
+    """Starts runners again after a twentieth of a second instead of a whole one, and gives up after three rounds."""
+    pool.RESTART_PAUSE_S = 0.05
+    pool.MAX_FAILED_ROUNDS = 3
 
 
 def before_claim() -> None:
@@ -87,6 +94,11 @@ def silent() -> None:
     heartbeat.HEARTBEAT_S = 60.0
 
 
+def relying_on_pushes() -> None:
+    """Never looks for work unless it was told of some, or has reason to hope for it."""
+    desk.LOOK_AGAIN_S = desk.LOOK_AGAIN_BUSY_S = 60.0
+
+
 def stopped_while_claiming() -> None:
     """Is told to stop while the answer to a claim that brings jobs is on its way."""
     run_many = Gateway.run_many
@@ -115,24 +127,33 @@ def slow_to_store_lines() -> None:
 
 
 def forgetful() -> None:
-    """Never hears the answer to its first claim that brings jobs, and forgets that it asked."""
-    run_many = Gateway.run_many
+    """Does not take notice of the first job that it is given, and forgets that it asked."""
+    take = Tower.take
     is_done = False
 
-    async def deaf(self: Gateway, calls: Sequence[Call]) -> list[Any]:
+    def deaf(self: Tower, job: Claimed) -> None:
         nonlocal is_done
-        answers = await run_many(self, calls)
-        for place, call in enumerate(calls):
-            if not is_done and call.script == "claim" and _has_jobs(answers[place]):
-                is_done = True
-                answers[place] = [b"0", b"", b"", b"", b""]
-        return answers
+        if is_done:
+            take(self, job)
+        is_done = True
 
-    Gateway.run_many = deaf
+    Tower.take = deaf
+
+
+def stopped_while_handed_over() -> None:
+    """Is told to stop while a push that brings a job is on its way."""
+    receive = Desk.receive
+
+    def late(self: Desk, call: int, job: Claimed) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        asyncio.get_running_loop().call_later(0.3, receive, self, call, job)
+
+    Desk.receive = late
 
 
 def _has_jobs(answer: list[bytes]) -> bool:
-    return bool(read_claims("", "", answer).jobs)
+    """Behind the five words of a claim's answer stand the records."""
+    return len(answer) > 5
 
 
 def _may() -> bool:
@@ -196,8 +217,9 @@ def _around_calls(
 HOOKS: Final[dict[str, Callable[[], None]]] = {
     hook.__name__: hook
     for hook in (
-        impatient, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
-        stopped_while_claiming, slow_to_store_lines, forgetful, after_take, before_deliver, after_deliver,
+        impatient, hasty, before_claim, after_claim, after_dispatch, after_handler, before_report, after_report, silent,
+        stopped_while_claiming, stopped_while_handed_over, relying_on_pushes, slow_to_store_lines, forgetful,
+        after_take, before_deliver, after_deliver,
     )
 }  # fmt: skip
 

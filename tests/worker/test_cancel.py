@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 
 import pytest
 
 from rota import JobCancelled, JobNotFound, WrongState
 from tests.eventually import eventually
+from tests.scale import IS_LONG
 from tests.worker.crew import Crew, Stopwatch, is_running
 
-ROUNDS = 200 if os.environ.get("ROTA_TEST_LONG") else 25
+ROUNDS = 200 if IS_LONG else 25
 
 
 @pytest.mark.parametrize("task", ["wait", "wait_in_thread", "wait_in_process"])

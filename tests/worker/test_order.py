@@ -83,6 +83,16 @@ async def test_queues_are_served_strictly_in_the_order_given(crew: Crew) -> None
     assert ran[20:] == [f"bulk-{n}" for n in range(20)]
 
 
+async def test_a_queue_is_looked_at_as_soon_as_the_one_before_it_turns_out_to_be_empty(crew: Crew) -> None:
+    """Its jobs do not wait for the next look, which here is a minute away."""
+    await crew.start(queues="urgent,bulk", concurrency=1, hook="relying_on_pushes")
+    order = crew.program.order
+
+    for number in range(1, 11):
+        await crew.enqueue_many(order.using(queue=queue).call("ran", queue) for queue in ["urgent"] * 3 + ["bulk"] * 3)
+        await crew.noted("ran", 6 * number)
+
+
 async def test_weights_share_the_slots_and_starve_nobody(crew: Crew) -> None:
     """`a=3,b=1`: while both wait, a gets about three of four."""
     order = crew.program.order

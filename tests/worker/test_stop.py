@@ -131,6 +131,20 @@ async def test_jobs_that_were_claimed_while_the_stop_was_asked_for_are_handed_ba
     assert crew.notes("ran") == []
 
 
+async def test_a_job_that_was_handed_over_while_the_stop_was_asked_for_is_handed_back(crew: Crew) -> None:
+    """The push is still on its way: the worker asks for the claim that it left before it leaves itself."""
+    worker = await crew.start(hook="stopped_while_handed_over")
+    with crew.redis() as client:
+        await eventually(lambda: client.zcard(crew.key("idle")) == 1)
+    job = await crew.program.order.enqueue("ran", "it")
+
+    assert await worker.ended(10) == 0
+
+    record = await job.refresh()
+    assert (record.state, record.counts.handbacks, record.counts.stalls) == ("pending", 1, 0)
+    assert crew.notes("ran") == []
+
+
 async def test_a_signal_to_every_process_of_a_worker_is_a_graceful_stop_too(crew: Crew) -> None:
     """Service managers signal the whole group: the runners leave it to their supervisor."""
     worker = await crew.start()

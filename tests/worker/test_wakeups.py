@@ -27,6 +27,45 @@ async def test_a_job_starts_when_it_is_enqueued_not_at_the_next_look(crew: Crew)
     assert max(delays) < 1000
 
 
+async def test_a_worker_that_waits_gets_a_job_with_its_wake_up(crew: Crew) -> None:
+    """It has left its next claim: the enqueue carries that out, so the job is processing when the call returns."""
+    worker = await crew.start()
+    with crew.redis() as client:
+        await eventually(lambda: str(client.zrange(crew.key("idle"), 0, -1)).startswith(f"[b'{worker.id} "))
+
+    job = await crew.program.wait.enqueue("subject")
+    record = await job.refresh()
+    assert (record.state, record.worker) == ("processing", worker.id)
+
+    crew.allow("subject")
+    assert await job.result(10) == "subject"
+    assert crew.notes("subject") == ["begin", "end"]
+
+
+async def test_a_push_that_the_store_knows_nothing_of_starts_nothing(crew: Crew) -> None:
+    """A worker believes a push that brings the claim it left, and looks for itself after any other."""
+    worker = await crew.start()
+    job = await crew.program.wait.using(delay=3600).enqueue("subject")
+    with crew.redis() as client:
+        record = cast(bytes, client.hget(crew.key("jobs"), str(job.run)))
+        inbox = f"{crew.rota.keys.inbox_prefix}{worker.id}"
+        client.publish(inbox, f"job default 999 1.forged {job.run} \n".encode() + record)
+        client.publish(inbox, b"said by a later version")
+
+    assert await (await crew.program.add.enqueue(1, 2)).result(10) == 3
+    assert crew.notes("subject") == []
+
+
+async def test_a_worker_that_stops_takes_back_the_claim_it_left(crew: Crew) -> None:
+    worker = await crew.start()
+    with crew.redis() as client:
+        await eventually(lambda: client.zcard(crew.key("idle")) == 1)
+        worker.terminate()
+        await worker.ended()
+
+        assert client.zcard(crew.key("idle")) == 0
+
+
 async def test_a_result_is_pushed_to_whoever_waits(crew: Crew) -> None:
     """S2-21: whoever waits does not poll either."""
     await crew.start()
@@ -38,7 +77,7 @@ async def test_a_result_is_pushed_to_whoever_waits(crew: Crew) -> None:
 
 
 @pytest.mark.timeout(40)
-async def test_an_idle_worker_sends_no_more_than_two_commands_a_second(
+async def test_an_idle_worker_sends_less_than_a_command_a_second(
     own_server: OwnServers, namespace: str, tmp_path: Path
 ) -> None:
     """Idle is cheap. Commands inside scripts are the server's own business."""
@@ -53,7 +92,7 @@ async def test_an_idle_worker_sends_no_more_than_two_commands_a_second(
             await eventually(lambda: watch.seconds > 6, 10)
             sent = _sent(client.info("commandstats")) - before
 
-        assert 2 <= sent <= 2 * 6 + 1
+        assert 2 <= sent <= 8
 
 
 def _sent(stats: object) -> int:
@@ -80,13 +119,13 @@ async def test_a_lost_wake_up_delays_a_job_no_longer_than_two_seconds(crew: Crew
 
 async def test_a_worker_that_nobody_wakes_looks_for_itself(crew: Crew) -> None:
     """Kue #130: the store has forgotten that this worker waits; the queue itself is the truth."""
-    worker = await crew.start()
+    await crew.start()
     await (await crew.program.nap.enqueue(0)).result(10)
     with crew.redis() as client:
         watch = Stopwatch()
 
         def is_forgotten_for_a_while() -> bool:
-            client.zrem(crew.key("idle"), worker.id)
+            client.delete(crew.key("idle"))
             return watch.seconds > 1.2
 
         await eventually(is_forgotten_for_a_while)

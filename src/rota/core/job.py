@@ -59,6 +59,19 @@ def encode_run(number: int) -> str:
     )
 
 
+def encode_runs(first: int, count: int) -> list[str]:
+    """The same for numbers that follow each other: most of them share all but two characters."""
+    if count == 1:
+        return [encode_run(first)]
+    runs: list[str] = []
+    while count > 0:
+        low, shared = first & 1023, encode_run(first)[:-2]
+        lows = _PAIRS[low : low + count]
+        runs += [shared + pair for pair in lows]
+        first, count = first + len(lows), count - len(lows)
+    return runs
+
+
 def decode_run(run: str) -> int:
     """The number that `encode_run` wrote."""
     number = 0
@@ -94,7 +107,7 @@ def run_of_auto_id(job_id: str) -> str | None:
     return match[1] if match else None
 
 
-class JobRef(msgspec.Struct, frozen=True):
+class JobRef(msgspec.Struct, frozen=True, gc=False):
     """Names a job: `queue:id`, or one run of it: `queue:id@run`. Without a run: the newest one."""
 
     queue: str

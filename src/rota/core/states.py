@@ -41,6 +41,7 @@ NEW: Final[frozenset[JobState]] = frozenset()
 #: verb -> (states it accepts, states it can leave the job in). An empty set is "no job": not yet, or no longer.
 TRANSITIONS: Final[Mapping[str, tuple[frozenset[JobState], frozenset[JobState]]]] = {
     "enqueue": (NEW, WAITING),
+    "enqueue_plain": (NEW, frozenset({S.PENDING})),
     "fire": (NEW, frozenset({S.BLOCKED, S.PENDING})),
     "run_schedule": (NEW, frozenset({S.BLOCKED, S.PENDING})),
     "commit": (NEW, WAITING | {S.CANCELLED}),

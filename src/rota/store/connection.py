@@ -168,16 +168,18 @@ class Connection(asyncio.Protocol):
 
 
 class Subscription(Connection):
-    """A connection that is told things. The first question subscribes; what comes after it is put into `heard`."""
+    """A connection that is told things. The first question subscribes; what comes after it goes to `hear`."""
 
     def __init__(self, timeout: float | None) -> None:
         super().__init__(timeout)
-        #: Messages; at the end of the connection why it ended.
+        #: Messages, unless somebody else hears them; at the end of the connection why it ended.
         self.heard: asyncio.Queue[bytes | Disconnected] = asyncio.Queue()
+        #: Is told each message where its bytes arrive.
+        self.hear: Callable[[bytes], None] = self.heard.put_nowait
 
     def unasked(self, reply: Any) -> None:
         """`message`, channel, text."""
-        self.heard.put_nowait(reply[2])
+        self.hear(reply[2])
 
     def ended(self, why: str) -> None:
         """Wakes the listener."""

@@ -87,10 +87,14 @@ class Node:
             self._spare.append(connection)
 
     @asynccontextmanager
-    async def subscribed(self, channel: str) -> AsyncGenerator[Subscription]:
-        """A connection that hears what is said on a channel."""
+    async def subscribed(
+        self, channel: str, hear: Callable[[bytes], None] | None = None
+    ) -> AsyncGenerator[Subscription]:
+        """A connection that hears what is said on a channel; `hear` is told at once."""
         subscription = await self._opened(Subscription)
         assert isinstance(subscription, Subscription)
+        if hear is not None:
+            subscription.hear = hear
         try:
             (reply,) = await subscription.ask(pack(("SUBSCRIBE", channel)))
             if isinstance(reply, ServerError):

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from rota.errors import StoreUnavailable
@@ -77,24 +77,26 @@ class Gateway:
 
     # --- calls -------------------------------------------------------------------------------------------------
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+    # These are no coroutines, but return one: each that is awaited through another costs every call of every job.
+
+    def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Coroutine[Any, Any, Any]:
         """Runs one script; sends it again if the answer did not come."""
-        return await self._persist(self._evaluate, Call(name, keys, arguments), self._servers.ask)
+        return self._persist(self._evaluate, Call(name, keys, arguments), self._servers.ask)
 
-    async def run_aside(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+    def run_aside(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Coroutine[Any, Any, Any]:
         """The same on another connection, for when the one that all share may be broken and not know it yet."""
-        return await self._persist(self._evaluate, Call(name, keys, arguments), self._ask_aside)
+        return self._persist(self._evaluate, Call(name, keys, arguments), self._ask_aside)
 
-    async def run_many(self, calls: Sequence[Call]) -> list[Any]:
+    def run_many(self, calls: Sequence[Call]) -> Coroutine[Any, Any, list[Any]]:
         """Runs several scripts in one round trip, in order. One that is refused raises, after the others ran.
 
         A server that has lost its scripts since runs those that it lacks after the others.
         """
-        return await self._persist(self._evaluate_all, calls)
+        return self._persist(self._evaluate_all, calls)
 
-    async def command(self, *words: Argument) -> Any:
+    def command(self, *words: Argument) -> Coroutine[Any, Any, Any]:
         """Runs one plain command that is harmless when sent twice."""
-        return await self._persist(self._execute, words)
+        return self._persist(self._execute, words)
 
     async def commands(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Runs plain commands in one round trip, each harmless when sent twice."""
@@ -159,17 +161,18 @@ class Gateway:
 
     # --- pushes ------------------------------------------------------------------------------------------------
 
-    async def listen(self, channel: str) -> AsyncGenerator[str]:
+    async def listen(self, channel: str, hear: Callable[[bytes], None] | None = None) -> AsyncGenerator[str]:
         """What is said on a channel, for as long as the caller listens, whatever happens to the connection.
 
-        The empty text comes first, and again after every gap: something may have been missed, look for yourself.
+        The empty text comes first, and again after every gap: something may have been missed, look for yourself. Where
+        there is `hear`, it is told the rest, by whoever reads the socket: then nothing stands between.
         """
         pause = FIRST_PAUSE_S
         while True:
             try:
                 # What is published on one node of a cluster is heard on all, so any will do.
                 node = random.choice(await self._servers.primaries())
-                async with node.subscribed(channel) as subscription:
+                async with node.subscribed(channel, hear) as subscription:
                     yield ""
                     pause = FIRST_PAUSE_S
                     while not isinstance(message := await subscription.heard.get(), Disconnected):

@@ -94,7 +94,7 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
     "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
     "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
-    "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits for a wake-up -> since, ms"),
+    "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits, and its next claim -> since"),
     "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
     "calls": KeySpec("calls:{name}", "string", "all", "10 min", "outcome of a caller's latest call of one kind"),

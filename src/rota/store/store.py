@@ -10,11 +10,11 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple, cast
 
 from rota.core.codec import FIRST_ATTEMPT, decode_counts
-from rota.core.job import Counts, JobRef, encode_run, make_suffixes
+from rota.core.job import Counts, JobRef, encode_runs, make_suffixes
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
 from rota.store.scripts import script
@@ -42,6 +42,10 @@ CHORES: Final = 60
 #: Waiting runs that a purge looks at in one call: the steps of workflows among them stay.
 PURGE_LOOKS: Final = 2_000
 BATCH_BYTES: Final = 4 * 2**20
+#: Id, priority, due and expiry of a new job of which there is nothing to say besides its record.
+BARE: Final = ("", 0, "", "")
+#: Tabs in the options of a job that names a lock, others that it comes after, or terms: those are the last parts.
+TABS_OF_BONDS: Final = 5
 #: Random parts of ids that are made at a time.
 SUFFIXES: Final = 128
 
@@ -61,7 +65,7 @@ class NewJob(NamedTuple):
     @property
     def how(self) -> str:
         """What a call says of it besides its record, behind the random part of its id: nothing, for most."""
-        if not (self.id or self.priority or self.due or self.expiry):
+        if self[:4] == BARE:
             return ""
         name = f"{self.flags}={self.id}" if self.id else ""
         return f"\t{self.priority}\t{self.due}\t{self.expiry}\t{name}"
@@ -105,6 +109,15 @@ class Claims(NamedTuple):
     has_news: bool = False
     #: When the failures of the queue want to be looked at; None when there are none at all.
     failures_ms: int | None = None
+
+
+class Announced(NamedTuple):
+    """What a worker hears that says it lives."""
+
+    #: The server's time, ms.
+    now: int
+    #: What waits for somebody: "flows", "operations".
+    due: Set[str]
 
 
 class Completed(NamedTuple):
@@ -180,12 +193,12 @@ class Store:
 
     # --- producers ---------------------------------------------------------------------------------------------
 
-    async def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[Made]:
+    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[Made]]:
         """Makes jobs. Calls made together travel together; each batch is stored as a whole or not at all."""
         door = self._doors.get(queue)
         if door is None:
             door = self._doors[queue] = _Door(self, queue)
-        return await door.enqueue(jobs)
+        return door.enqueue(jobs)
 
     async def commit(self, queue: str, runs: Sequence[str]) -> list[str]:
         """Makes runs visible that were prepared (see `Ties`): "visible", "missing" or "in_use" for each."""
@@ -254,8 +267,14 @@ class Store:
         request = self.claim_call(queue, limit, call=call, token=token, lease_ms=lease_ms)
         return read_claims(queue, token, await self.gateway.run(*request))
 
-    def claim_call(self, queue: str, limit: int, *, call: int, token: str, lease_ms: int = LEASE_MS) -> Call:
-        """The same, to be sent along with reports; `read_claims` reads the answer."""
+    def claim_call(
+        self, queue: str, limit: int, *, call: int, token: str, next_token: str = "", lease_ms: int = LEASE_MS
+    ) -> Call:
+        """The same, to be sent along with reports; `read_claims` reads the answer.
+
+        With `next_token` it leaves the claim after this one, for the case that it finds less than it asks for: then a
+        job may come with a push, which `read_push` reads.
+        """
         arguments: list[Argument] = [
             queue,
             self.keys.inbox_prefix,
@@ -265,6 +284,7 @@ class Store:
             min(limit, BATCH),
             lease_ms,
             CHORES,
+            next_token,
         ]
         return Call("claim", self.script_keys("claim", queue), arguments)
 
@@ -332,10 +352,11 @@ class Store:
         """Forgets finished runs whose time is over; True when there is more to do."""
         return await self.gateway.run("sweep", self.script_keys("sweep", queue), [SLICES["sweep"]]) == b"more"
 
-    async def announce(self, info: str) -> bool:
-        """Says that this worker lives. True if it was asked to drain."""
+    async def announce(self, info: str) -> Announced:
+        """Says that this worker lives, and hears what nobody sees to, and whether it is to leave."""
         keys = [self.keys.shared(name) for name in script("announce").keys]
-        return await self.gateway.run("announce", keys, [self.participant, info]) == b"drain"
+        now, *due = (await self.gateway.run("announce", keys, [self.participant, info])).decode().split()
+        return Announced(int(now), frozenset(due))
 
     async def drain(self, worker: str) -> str:
         """Asks a worker to finish what it runs, and leave: "draining", "stopped" or "missing"."""
@@ -405,6 +426,13 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
 
 
+def read_push(message: bytes) -> tuple[int, Claimed]:
+    """What a push says that brings a job: the number of the claim that was carried out, and the job."""
+    head, _, record = message.partition(b"\n")
+    _, queue, call, claim, run, counts = head.decode().split(" ", 5)
+    return int(call), Claimed(queue, run, claim, decode_counts(counts), record)
+
+
 def _grouped(reports: Sequence[Report], words: list[Argument]) -> list[Report]:
     """Puts completed runs into words, those of one claim and rule together; the reports in the order of the words."""
     groups: dict[tuple[str, str], list[Completed]] = {}
@@ -445,20 +473,13 @@ class _Asked:
         if self.future is not None and not self.future.done() and self.is_answered:
             self.future.set_result(None)
 
-    async def answer(self) -> list[Made]:
-        if not self.is_answered:
-            self.future = asyncio.get_running_loop().create_future()
-            await self.future
-        if self.error is not None:
-            raise self.error
-        return self.made
-
 
 class _Load(NamedTuple):
-    """What one call carries: parts of what callers asked for, and the words that say it."""
+    """What one call carries: parts of what callers asked for, and the script and the words that say it."""
 
     parts: list[tuple[_Asked, Sequence[NewJob]]]
     suffixes: list[str]
+    script: str
     words: list[Argument]
 
 
@@ -474,7 +495,7 @@ class _Door:
     def __init__(self, store: Store, queue: str) -> None:
         self._store = store
         self._queue = queue
-        self._keys = store.script_keys("enqueue", queue)
+        self._keys = {name: store.script_keys(name, queue) for name in ("enqueue", "enqueue_plain")}
         self._waiting: deque[_Asked] = deque()
         self._suffixes: list[str] = []
         self._number = 0
@@ -496,7 +517,12 @@ class _Door:
                 self._sending = asyncio.create_task(self._send_all(load))
                 raise
             self._go_on()
-        return await asked.answer()
+        if not asked.is_answered:
+            asked.future = asyncio.get_running_loop().create_future()
+            await asked.future
+        if asked.error is not None:
+            raise asked.error
+        return asked.made
 
     def _go_on(self) -> None:
         if self._waiting:
@@ -512,7 +538,7 @@ class _Door:
 
     async def _send(self, load: _Load) -> None:
         try:
-            answer = await self._store.gateway.run("enqueue", self._keys, load.words)
+            answer = await self._store.gateway.run(load.script, self._keys[load.script], load.words)
             _answer(load, answer)
         except Exception as error:
             # Whatever it is, it is the callers' to hear; those who come after them get their own try.
@@ -525,10 +551,26 @@ class _Door:
             asked.tell()
 
     def _next_load(self) -> _Load:
-        parts: list[tuple[_Asked, Sequence[NewJob]]] = []
-        count = size = 0
+        parts = self._take_parts()
+        jobs = parts[0][1] if len(parts) == 1 else [job for _, of_asked in parts for job in of_asked]
+        suffixes = self._take_suffixes(len(jobs))
         self._number += 1
         words: list[Argument] = [self._queue, self._store.keys.inbox_prefix, self._number]
+        lines = _lines_in_common(jobs)
+        if lines is None:
+            for suffix, job in zip(suffixes, jobs, strict=True):
+                words += (suffix + job.how, job.body)
+            return _Load(parts, suffixes, "enqueue", words)
+        words.append(lines)
+        start = len(lines)
+        for suffix, job in zip(suffixes, jobs, strict=True):
+            words += (suffix, job.body[start:])
+        return _Load(parts, suffixes, "enqueue_plain", words)
+
+    def _take_parts(self) -> list[tuple[_Asked, Sequence[NewJob]]]:
+        """What is asked for, in turn, as far as one call can carry it."""
+        parts: list[tuple[_Asked, Sequence[NewJob]]] = []
+        count = size = 0
         while self._waiting and count < BATCH and size < BATCH_BYTES:
             asked = self._waiting[0]
             start = asked.left
@@ -536,16 +578,13 @@ class _Door:
                 size += len(job.body)
                 if count and size > BATCH_BYTES:
                     break
-                words.append(job.how)
-                words.append(job.body)
                 count += 1
                 asked.left += 1
-            parts.append((asked, asked.jobs[start : asked.left]))
-            if asked.left == len(asked.jobs):
+            is_whole = asked.left == len(asked.jobs)
+            if is_whole:
                 self._waiting.popleft()
-        suffixes = self._take_suffixes(count)
-        words[3::2] = [suffix + str(how) for suffix, how in zip(suffixes, words[3::2], strict=True)]
-        return _Load(parts, suffixes, words)
+            parts.append((asked, asked.jobs if is_whole and not start else asked.jobs[start : asked.left]))
+        return parts
 
     def _take_suffixes(self, count: int) -> list[str]:
         """Made in stock: asking the system for random bytes costs as much for many as for one."""
@@ -556,10 +595,24 @@ class _Door:
         return taken
 
 
-def _answer(load: _Load, answer: list[bytes]) -> None:
-    before, _, now = answer[0].partition(b" ")
-    number, at = int(before), int(now or 0)
-    others = {int(answer[at]): answer[at + 1].decode().split(" ") for at in range(1, len(answer), 2)}
+def _lines_in_common(jobs: Sequence[NewJob]) -> bytes | None:
+    """Options and task of jobs that share them, and have nothing else to say but arguments; None if that is not so."""
+    body = jobs[0].body
+    lines = body[: body.index(b"\n", body.index(b"\n") + 1) + 1]
+    if lines.count(b"\t") >= TABS_OF_BONDS:
+        return None
+    for job in jobs:
+        if job[:4] != BARE or not job.body.startswith(lines):
+            return None
+    return lines
+
+
+def _answer(load: _Load, answer: bytes) -> None:
+    made, _, changed = answer.partition(b"\n")
+    before, _, now = made.partition(b" ")
+    number, at = int(before or 0), int(now or 0)
+    others = _others(changed.decode()) if changed else {}
+    runs = iter(encode_runs(number + 1, len(load.suffixes)))
     place = 0
     for asked, jobs in load.parts:
         for job in jobs:
@@ -567,7 +620,12 @@ def _answer(load: _Load, answer: list[bytes]) -> None:
                 outcome, holder = others[place]
                 asked.made.append(Made(job.id, holder, outcome))
             else:
-                number += 1
-                run = encode_run(number)
+                run = next(runs)
                 asked.made.append(Made(job.id or f"{run}-{load.suffixes[place]}", run, "made", at))
             place += 1
+
+
+def _others(lines: str) -> dict[int, list[str]]:
+    """Places of jobs that made no run, with the outcome of each and the run that it is about."""
+    words = lines.split("\n")
+    return {int(words[at]): words[at + 1].split(" ") for at in range(0, len(words), 2)}

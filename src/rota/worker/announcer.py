@@ -1,4 +1,4 @@
-"""Says that this worker lives, and what it is doing."""
+"""Says that this worker lives, and what it is doing; hears what waits for somebody, and passes it on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,8 +32,10 @@ _SHOWN: Final = 100
 class Announcer:
     """Keeps the worker's entry in the registry true."""
 
-    def __init__(self, store: Store, worker: Worker) -> None:
+    def __init__(self, store: Store, worker: Worker, wake: Mapping[str, Callable[[], None]]) -> None:
         self._store = store
+        #: Who sees to what, by the store's words.
+        self._wake = wake
         self._worker = worker
         self._started_at = time.time()
 
@@ -46,9 +49,10 @@ class Announcer:
                 logger.debug("not announced: %s", error)
 
     async def announce(self) -> None:
-        """Once. The answer may be that somebody wants this worker to leave."""
-        if await self._store.announce(msgspec.json.encode(self.info()).decode()):
-            self._worker.drain()
+        """Once. The answer says what waits for somebody; it may be that this worker is to leave."""
+        announced = await self._store.announce(msgspec.json.encode(self.info()).decode())
+        for what in announced.due & self._wake.keys():
+            self._wake[what]()
 
     def info(self) -> dict[str, Any]:
         """What people want to know of a worker."""

@@ -16,8 +16,8 @@ from rota.store.ties import Ties
 
 logger = logging.getLogger("rota.worker")
 
-#: News of a step brings a decision at once; this is for workflows whose last conductor died.
-LOOK_AGAIN_S: Final = 10.0
+#: News of a step brings a decision at once, and the announcer hears of workflows whose last conductor died.
+LOOK_AGAIN_S: Final = 60.0
 
 
 class Conductor:

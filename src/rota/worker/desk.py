@@ -15,6 +15,7 @@ import random
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,8 +38,11 @@ LOOK_AGAIN_BUSY_S: Final = 0.9
 OUTAGE_PAUSE_S: Final = 0.2
 #: A job that was claimed ahead and has had no slot for this long is given back: another worker may have one.
 WAIT_FOR_SLOT_S: Final = 0.5
-#: While every slot is busy nothing is urgent: what ends within this time is reported together.
-GATHER_S: Final = 0.001
+#: While every slot is busy nothing is urgent: what ends within this time is reported together, up to so many.
+GATHER_S: Final = 0.004
+GATHER_MOST: Final = 60
+#: A claim that is not urgent waits this long for the report of the job that came with a push.
+REJOIN_S: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -58,6 +62,10 @@ class Line:
     shunned_until: float = 0.0
     call: int = 0
     token: str = field(default_factory=lambda: _token())
+    #: The token of the claim after this one.
+    next_token: str = field(default_factory=lambda: _token())
+    #: That claim may have been left with the store, for the next job that comes: it must be asked for, or heard of.
+    has_left: bool = False
     #: Took part in a claim whose answer has not come: ask the same again.
     is_unanswered: bool = False
     asked: int = 0
@@ -79,6 +87,7 @@ class Desk:
         *,
         slots: Callable[[], int],
         take: Callable[[Claimed], None],
+        send_off: Callable[[], None],
         give_back: Callable[[], None],
         give_back_late: Callable[[], None],
         hear_news: Callable[[str], None],
@@ -88,6 +97,7 @@ class Desk:
         self._flights = flights
         self._slots = slots
         self._take = take
+        self._send_off = send_off
         self._give_back = give_back
         self._give_back_late = give_back_late
         self._hear_news = hear_news
@@ -95,9 +105,15 @@ class Desk:
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
         self.lines = _lines(config)
+        self._line_of = {line.queue: line for line in self.lines}
+        #: As many jobs may come at once with pushes.
+        self._callers = sum(not line.is_quiet for line in self.lines)
         self._has_shards = any("~" in line.queue for line in self.lines)
         self._reports: dict[str, list[Report]] = {}
         self._something = asyncio.Event()
+        #: How many were reported since the last round trip began; and that these are enough for one, or it is urgent.
+        self._gathered = 0
+        self._enough = asyncio.Event()
         self._is_claiming = True
         self._stored = asyncio.Event()
         #: When the last claim was sent, what had landed by then, and how long the last round trip took.
@@ -116,7 +132,10 @@ class Desk:
     def report(self, queue: str, report: Report) -> None:
         """Something has ended: it is told to the store with the next round trip."""
         self._reports.setdefault(queue, []).append(report)
+        self._gathered += 1
         self._something.set()
+        if self._gathered >= GATHER_MOST or not self._flights.waiting:  # then a slot stands empty
+            self._enough.set()
 
     def wake(self, queue: str | None = None) -> None:
         """There may be work: in one queue, or, when anything may have been missed, in all."""
@@ -126,15 +145,37 @@ class Desk:
                 self.is_idle.clear()
         self._something.set()
 
+    def receive(self, call: int, job: Claimed) -> None:
+        """The claim that was left with the store has been carried out, and the job came with the push.
+
+        One that is not expected is asked for: the same claim, sent by us, brings the same job, and no job comes twice.
+        """
+        line = self._line_of.get(job.queue)
+        if line is None or line.is_unanswered or call != line.call + 1:
+            self.wake(job.queue)
+            return
+        line.call, line.has_left = call, False
+        self.is_idle.clear()
+        if self._is_claiming and self._flights.busy < self._slots():
+            self._take(job)
+            self._send_off()
+        else:
+            self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
+        # It no longer waits there until it asks again. That is not urgent, and may go along with the job's report.
+        line.is_hopeful = True
+        asyncio.get_running_loop().call_later(REJOIN_S, self._something.set)
+
     def nudge(self) -> None:
         """A slot may have become free."""
         self._something.set()
+        self._enough.set()
 
     def stop_claiming(self) -> None:
         """From now on it only reports. What has no slot yet is given back."""
         self._is_claiming = False
         self._give_back()
         self._something.set()
+        self._enough.set()
 
     @property
     def has_backlog(self) -> bool:
@@ -142,8 +183,8 @@ class Desk:
         return any(line.is_hopeful for line in self.lines)
 
     async def until_settled(self) -> None:
-        """Until every report has been stored, and no claim is unanswered."""
-        while self._reports or self._arriving or any(line.is_unanswered for line in self.lines):
+        """Until every report has been stored, no claim is unanswered, and none is left with the store."""
+        while self._reports or self._arriving or any(line.is_unanswered or line.has_left for line in self.lines):
             self._stored.clear()
             await self._stored.wait()
 
@@ -151,8 +192,7 @@ class Desk:
         """For ever: waits for something to do, and does it."""
         while True:
             await self._wait()
-            if self._flights.busy >= self._slots():
-                await asyncio.sleep(GATHER_S)
+            await self._gather()
             try:
                 await self._exchange()
                 if not self.is_connected:
@@ -180,6 +220,15 @@ class Desk:
         if waiting and waiting[0].claimed_at + WAIT_FOR_SLOT_S <= time.monotonic():
             self._give_back_late()
 
+    async def _gather(self) -> None:
+        """Lets reports come together, as long as no slot waits for a job."""
+        if self._flights.busy >= self._slots() and self._gathered < GATHER_MOST:
+            self._enough.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER_S):
+                    await self._enough.wait()
+        self._gathered = 0
+
     def _look_at(self, now: float) -> float:
         """When to look, if nothing happens before."""
         if not self._is_claiming:
@@ -203,6 +252,9 @@ class Desk:
                     await self._report_one_by_one()
                     if line is not None:  # perhaps it is the queue: then the others must not wait for it
                         line.look_at = line.shunned_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
+        if any(line.is_hopeful and self._wants(line) for line in self.lines):
+            # It had to wait for a queue before it, which turned out to have no more.
+            self._something.set()
         self._tell_idle()
 
     def _wants(self, line: Line) -> bool:
@@ -213,7 +265,7 @@ class Desk:
         if line.is_unanswered:
             return True
         if not self._is_claiming:
-            return False
+            return line.has_left  # takes back what it left
         is_due = line.look_at <= now
         return is_due or line.is_woken or (line.is_hopeful and self._share(line) > 0)
 
@@ -230,13 +282,17 @@ class Desk:
             if not line.is_unanswered:
                 self._reckon()
                 # With no slot free it takes nothing, but what is due is done, and another worker is woken.
-                line.asked = min(BATCH, self._share(line))
+                line.asked = min(BATCH, self._share(line)) if self._is_claiming else 0
                 line.call += 1
-                line.token = _token()
+                line.token, line.next_token = line.next_token, _token()
+                line.has_left = self._may_leave()
                 line.is_unanswered = True
                 line.is_hopeful = line.is_woken = False
                 line.asked_at = asyncio.get_running_loop().time()
-            requests.append(self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token))
+            next_token = line.next_token if line.has_left else ""
+            requests.append(
+                self._store.claim_call(line.queue, line.asked, call=line.call, token=line.token, next_token=next_token)
+            )
         if not requests:
             return
         sent_at = time.perf_counter()
@@ -280,6 +336,7 @@ class Desk:
                 self._take(job)
             else:  # the worker was told to stop while the answer was on its way
                 self.report(job.queue, Returned(job.run, job.claim, "unstarted"))
+        self._send_off()
         self._stored.set()
 
     async def _report_one_by_one(self) -> None:
@@ -308,7 +365,7 @@ class Desk:
         if claims.has_news:
             self._hear_news(line.queue)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
-            line.is_hopeful = True
+            line.is_hopeful, line.has_left = True, False
             if self._room() > len(claims.jobs):
                 self._something.set()
         if line.failures is not None and claims.failures_ms is not None:
@@ -346,6 +403,12 @@ class Desk:
         now, landed = time.perf_counter(), self._flights.landed
         self._ahead = ahead(landed - self._landed, now - self._sent_at, self._trip_s + GATHER_S, self._slots())
         self._sent_at, self._landed = now, landed
+
+    def _may_leave(self) -> bool:
+        """True when a claim may leave the next one: there is a slot for each job that may come so."""
+        flights = self._flights
+        free = self._slots() - flights.busy - len(flights.waiting) - self._arriving
+        return self._is_claiming and not self._is_burst and free >= self._callers
 
     def _room(self) -> int:
         """How many jobs can be taken: there are slots for them, or will be when the answer comes."""

@@ -38,6 +38,9 @@ class Heartbeat:
         async with asyncio.TaskGroup() as beats:
             while True:
                 await asyncio.sleep(HEARTBEAT_S if is_well else AGAIN_S)
+                if not self._flights.by_run:
+                    is_well, self.accepted_at = True, asyncio.get_running_loop().time()
+                    continue
                 beat = beats.create_task(self._try(is_aside=not is_well), name="rota-beat")
                 answered, _ = await asyncio.wait((beat,), timeout=SLOW_S)
                 is_well = bool(answered) and beat.result()

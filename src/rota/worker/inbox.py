@@ -1,4 +1,7 @@
-"""What the store pushes to a worker: there is work, or a handler must stop. Only hints: everything is looked up too."""
+"""What the store pushes to a worker: a job, or that there is one, or that a handler must stop.
+
+Only hints: everything is looked up too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.errors import StoreError
-from rota.store.store import Store
+from rota.store.store import Store, read_push
 from rota.worker.announcer import Announcer
 from rota.worker.desk import Desk
 from rota.worker.heartbeat import Heartbeat
@@ -53,22 +56,28 @@ class Inbox:
                 await asyncio.sleep(REFUSED_PAUSE_S)
 
     async def _listen(self) -> None:
-        async for message in self._store.gateway.listen(self._store.keys.inbox(self._store.participant)):
-            match message.split(" "):
-                case ["wake", queue]:
-                    self._desk.wake(queue)
-                case ["ticks", _]:
-                    self._ticker.look()
-                case ["stop", queue, run, claim]:
-                    self._tower.stop_claim(queue, run, claim, "cancelled")
-                case ["drain"]:
-                    self._drain()
-                case _:
-                    # The subscription is new: whatever was said before was not heard. Whether there is work is
-                    # looked up by the desk; a heartbeat brings the news of handlers that must stop, and a sign of
-                    # life whether this worker is to leave.
-                    self._desk.wake()
-                    self._ticker.look()
-                    with contextlib.suppress(StoreError):
-                        await self._heartbeat.beat()
-                        await self._announcer.announce()
+        async for _ in self._store.gateway.listen(self._store.keys.inbox(self._store.participant), self._hear):
+            # The subscription is new: whatever was said before was not heard. Whether there is work is looked up by
+            # the desk; a heartbeat brings the news of handlers that must stop, and a sign of life whether this worker
+            # is to leave.
+            self._desk.wake()
+            self._ticker.look()
+            with contextlib.suppress(StoreError):
+                await self._heartbeat.beat()
+                await self._announcer.announce()
+
+    def _hear(self, message: bytes) -> None:
+        if message.startswith(b"job "):
+            self._desk.receive(*read_push(message))
+            return
+        match message.decode().split(" "):
+            case ["wake", queue]:
+                self._desk.wake(queue)
+            case ["ticks", _]:
+                self._ticker.look()
+            case ["stop", queue, run, claim]:
+                self._tower.stop_claim(queue, run, claim, "cancelled")
+            case ["drain"]:
+                self._drain()
+            case _:
+                logger.debug("a push that this version does not know: %r", message)

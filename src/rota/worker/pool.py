@@ -59,6 +59,7 @@ class RunnerProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
+        self._sink = -1
         self.is_doomed = False
         #: It did not die by itself.
         self.was_killed = False
@@ -96,21 +97,33 @@ class RunnerProcess:
             os.close(from_child)
         self._reader, _ = await loop.connect_read_pipe(lambda: ears, os.fdopen(to_parent, "rb", buffering=0))
         self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(from_parent, "wb", buffering=0))
+        self._sink = from_parent
         if self.is_doomed:
             self.kill()
-        elif self._outbox:
-            self._flush()
+        else:
+            self.flush()
 
     def say(self, message: ToRunner) -> None:
         """Sends soon: what is said in one turn of the loop travels together."""
         self._outbox.append(message)
         if len(self._outbox) == 1 and self._writer is not None:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Sends what was said, now. What the pipe does not take is sent when it does."""
+        writer = self._writer
+        if not self._outbox or writer is None:
+            return
         messages, self._outbox = self._outbox, []
-        if messages and self._writer is not None and not self._writer.is_closing():
-            self._writer.write(frame(messages))
+        if writer.is_closing():
+            return
+        data, written = frame(messages), 0
+        if not writer.get_write_buffer_size():
+            # The loop would get to it at the end of its turn.
+            with suppress(OSError):  # full, or closed: the transport finds out
+                written = os.write(self._sink, data)
+        if written < len(data):
+            writer.write(data[written:])
 
     def kill(self) -> None:
         """Ends the process and everything it started, now, or as soon as it has started."""
@@ -206,6 +219,11 @@ class Pool:
         if len(usable) == 1:
             return usable[0]
         return min(usable, key=lambda r: (not r.is_ready, len(r.flights))) if usable else self._spawn("loop")
+
+    def flush(self) -> None:
+        """Sends what runners were told in this turn of the loop, now."""
+        for runner in self.runners:
+            runner.flush()
 
     def retire(self, runner: RunnerProcess) -> None:
         """Gives it no more jobs, and puts another in its place. It leaves when it has none left."""

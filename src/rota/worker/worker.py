@@ -169,6 +169,7 @@ class Worker:
             self.flights,
             slots=lambda: self.slots,
             take=self.tower.take if self._figures is None else self._figures.counting(self.tower.take),
+            send_off=self.pool.flush,
             give_back=self.tower.give_back,
             give_back_late=self.tower.give_back_late,
             hear_news=self._hear_news,
@@ -177,7 +178,9 @@ class Worker:
         self._conductor = Conductor(store, wake=self.desk.wake)
         self._courier = Courier(store, wake=self.desk.wake, conduct=self._conductor.nudge)
         heartbeat = Heartbeat(store, self.flights, self.tower)
-        announcer = Announcer(store, self)
+        clerk = Clerk(rota)
+        nudged = {"flows": self._conductor.nudge, "operations": clerk.nudge, "drain": self.drain}
+        announcer = Announcer(store, self, nudged)
         ticker = Ticker(store, self.config.queues)
         loops: dict[str, Any] = {
             "desk": self.desk,
@@ -188,7 +191,7 @@ class Worker:
             "sayings": self._sayings,
             "announcer": announcer,
             "janitor": Janitor(store, self.config.served),
-            "clerk": Clerk(rota),
+            "clerk": clerk,
             "ticker": ticker,
         }
         if self.config.concurrency == "auto":

@@ -4,18 +4,27 @@
 -- day are forgotten. Harmless when sent again.
 --
 -- flags: allow-oom
--- KEYS workers  hash  worker -> what it says of itself
--- KEYS seen     zset  worker -> last sign of life, ms
--- KEYS drains   hash  worker that is to leave -> when that was asked for, ms
+-- KEYS workers        hash  worker -> what it says of itself
+-- KEYS seen           zset  worker -> last sign of life, ms
+-- KEYS drains         hash  worker that is to leave -> when that was asked for, ms
+-- KEYS flow_due       zset  workflow that somebody must see to -> when
+-- KEYS operation_due  zset  operation that is not over -> when somebody must go on with it
 -- ARGV[1] worker
 -- ARGV[2] info     JSON
 --
--- Returns "drain" if it was asked to leave, else ""
+-- Returns the server's time, ms, and behind it what nobody sees to just now: "flows", "operations"; and "drain" if the
+-- worker was asked to leave
 
 -- @include now_ms
 -- @include text_of
 
 local now = text_of(now_ms())
+
+local function is_due(key)
+  local first = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
+  return first and tonumber(first) <= tonumber(now)
+end
+
 redis.call("HSET", workers, worker, info)
 redis.call("ZADD", seen, now, worker)
 local gone = redis.call("ZRANGE", seen, "-inf", text_of(now - 86400000), "BYSCORE", "LIMIT", 0, 100)
@@ -24,4 +33,5 @@ if #gone > 0 then
   redis.call("HDEL", workers, unpack(gone))
   redis.call("HDEL", drains, unpack(gone))
 end
-return redis.call("HEXISTS", drains, worker) == 1 and "drain" or ""
+local due = (is_due(flow_due) and " flows" or "") .. (is_due(operation_due) and " operations" or "")
+return now .. due .. (redis.call("HEXISTS", drains, worker) == 1 and " drain" or "")

@@ -1,17 +1,16 @@
 -- claim: pending -> processing
 --
 -- Leases the first runs of the queue to a worker, after doing what has become due: promote, expire, reap. A worker
--- that wants more than there is joins the waiting ones in the same step, so no wake-up can fall in between. Sent
--- again with the same call number, it returns the same runs, as far as this claim still owns them.
+-- that wants more than there is joins the waiting ones in the same step, so no wake-up can fall in between; it may leave
+-- its next claim there, for `hand_over`. Sent again with the same call number, it returns the same runs, as far as this
+-- claim still owns them.
 --
 -- flags: allow-oom
--- KEYS meta        hash  counter `fence`, is_paused, tick
--- KEYS jobs        hash  run -> record
--- KEYS runs        hash  run -> what happened to it
--- KEYS pending     zset  run -> place
--- KEYS processing  zset  run -> lease deadline, ms
--- KEYS expiring    zset  run -> time it must have started by, ms
--- KEYS idle        zset  waiting workers
+-- KEYS jobs      hash  run -> record
+-- KEYS runs      hash  run -> what happened to it
+-- KEYS pending   zset  run -> place
+-- KEYS expiring  zset  run -> time it must have started by, ms
+-- KEYS idle      zset  waiting workers
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] call        number of this call
@@ -20,15 +19,15 @@
 -- ARGV[6] limit       how many it has slots for
 -- ARGV[7] lease_ms
 -- ARGV[8] bound       how many runs the other verbs may move
+-- ARGV[9] next_token  the token of its next claim, if that may be carried out for it; else ""
 --
 -- Returns fence, ms until something falls due ("" if nothing will), words ("outbox": dependents must be told;
 -- "fail:<ms>": when the failures of the queue want to be looked at), the runs claimed with spaces between, their counts
 -- with commas between (nothing for a first attempt; "" where all are), then the record of each
 
--- @include count_started
--- @include emit
 -- @include failures_due
 -- @include heads
+-- @include lease
 -- @include now_ms
 -- @include record
 -- @include replay
@@ -50,9 +49,9 @@ local function answer(fence, claimed, counts, bodies)
   return reply
 end
 
-local function counts_of(line)
-  local counts = string.match(line, "^%S+ %S+ %S+ %S+ %S+ (%d+ %d+ %d+ %d+ %d+)")
-  return counts == "1 0 0 0 0" and "" or counts
+-- How one that waits and leaves its next claim is called among those that wait.
+local function left_claim(number, its_token)
+  return table.concat({ worker, text_of(number), its_token, text_of(lease_ms) }, " ")
 end
 
 local before = recall("claim", call)
@@ -88,36 +87,9 @@ local popped = (limit > 0 and not is_paused) and redis.call("ZPOPMIN", pending, 
 local reply
 
 if #popped > 0 then
-  local fence = text_of(redis.call("HINCRBY", meta, "fence", 1))
-  local claim, at, deadline = fence .. "." .. token, text_of(now), text_of(now + lease_ms)
-  local claimed, counts, lines, leases = {}, {}, {}, {}
-  for i = 1, #popped / 2 do claimed[i] = popped[2 * i - 1] end
-  local earlier = redis.call("HMGET", runs, unpack(claimed))
-  local bodies = redis.call("HMGET", jobs, unpack(claimed))
-  local fresh = "processing " .. claim .. " " .. worker .. " " .. at .. " "
-  local line, line_place
-  for i = 1, #claimed do
-    local run, run_place = claimed[i], popped[2 * i]
-    if earlier[i] then
-      local r = read_record(earlier[i])
-      r.state, r.claim, r.worker, r.claimed_at, r.place = "processing", claim, worker, at, run_place
-      r.attempt, r.ended_at, r.reason = r.attempt + 1, "-", ""
-      line, line_place = write_record(r), nil
-      counts[i] = counts_of(line)
-    else
-      -- Those that became due together have the same line.
-      if run_place ~= line_place then line, line_place = fresh .. run_place .. " 1 0 0 0 0 - ", run_place end
-      counts[i] = ""
-    end
-    lines[2 * i - 1], lines[2 * i] = run, line
-    leases[2 * i - 1], leases[2 * i] = deadline, run
-  end
-  redis.call("HSET", runs, unpack(lines))
-  redis.call("ZADD", processing, unpack(leases))
+  local fence, claimed, counts, bodies = lease(popped, worker, token, now, lease_ms)
   heads.processing = math.min(heads.processing or math.huge, now + lease_ms)
   if heads.expiring and redis.call("ZREM", expiring, unpack(claimed)) > 0 then heads.expiring = first_of(expiring, 1) end
-  emit("claim", claimed)
-  count_started(popped, bodies, now)
   reply = answer(fence, claimed, counts, bodies)
   remember("claim", call, fence .. " " .. reply[4])
 else
@@ -125,11 +97,12 @@ else
 end
 
 local taken = #popped / 2
+-- The claim that it left when it began to wait is this one.
+redis.call("ZREM", idle, worker, left_claim(call, token))
 if taken < limit then
-  redis.call("ZADD", idle, text_of(now), worker)
+  redis.call("ZADD", idle, text_of(now), next_token == "" and worker or left_claim(call + 1, next_token))
 else
   -- Nothing free any more: who is woken next must be another one.
-  redis.call("ZREM", idle, worker)
   if not is_paused and redis.call("ZCARD", pending) > 0 then wake(1) end
 end
 write_tally(now)

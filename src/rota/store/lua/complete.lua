@@ -15,6 +15,7 @@
 --
 -- Returns index and "already" | "missing" | "cancelled" | "lease_lost" for each run that was refused
 
+-- @include count_time
 -- @include depart
 -- @include finish
 -- @include now_ms

@@ -23,8 +23,8 @@
 --          moment, expiry moment or "", and "" or flags=chosen id. Flags: "-" leaves a run of that id alone, else see
 --          `update`; a token stands behind them with a ! between
 --
--- Returns the number before the first run made and the time, ms, with a blank between; then for each job that made none
--- its index and "in_use run", "updated run", "again run" where its token was known, or why it cannot be: "task run",
+-- Returns lines: the number before the first run made and the time, ms, with a blank between; then for each job that made
+-- none its index and "in_use run", "updated run", "again run" where its token was known, or why it cannot be: "task run",
 -- "after run", "untied -"
 
 -- @include column
@@ -40,11 +40,12 @@
 -- @include text_of
 -- @include wake
 -- @rare enter_all
+-- @rare hand_over
 -- @rare index_new_terms
 -- @rare meet
 
 local before = recall("enqueue", call)
-if before then return before == "" and { "0" } or cmsgpack.unpack(before) end
+if before then return before end
 
 local now = now_ms()
 local first = tonumber(redis.call("HGET", meta, "run") or 0)
@@ -145,7 +146,9 @@ if #made > 0 then
 end
 emit("enqueue", made)
 emit("update", changed)
-if freed > 0 then
+if freed == 1 then
+  hand_over(now)
+elseif freed > 1 then
   wake(math.min(freed, 8))
 elseif alarm or #changed > 0 then
   -- If the next to fall due is new or has moved, one waiting worker must hear of it and set its alarm.
@@ -153,5 +156,6 @@ elseif alarm or #changed > 0 then
   if head and (#changed > 0 or head >= alarm) then wake(1) end
 end
 write_tally(now)
-remember("enqueue", call, cmsgpack.pack(outcome))
-return outcome
+local answer = table.concat(outcome, "\n")
+remember("enqueue", call, answer)
+return answer

@@ -3,7 +3,7 @@
 -- `finish`, which may forget them. Says how many workers of this queue are yet to be woken.
 -- keys: jobs, runs, errors, handlers, fail_meta, fail_jobs, fail_pending, fail_idle, fail_events
 -- @include book
--- @include column
+-- @include index_task
 -- @include note
 -- @include parts
 -- @include place

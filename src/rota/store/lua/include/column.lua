@@ -5,11 +5,6 @@
 
 local CHUNK = 1024
 
-local function offset_of(run)
-  local high, low = string.sub(run, 8, 8), string.sub(run, 9, 9)
-  return 32 * string.find(DIGITS, high, 1, true) + string.find(DIGITS, low, 1, true) - 33
-end
-
 -- Runs with the numbers from `first` on have been made, one of each of these tasks, which have been counted.
 local function index_tasks(first, tasks)
   learn_slots(book, book.tasks)
@@ -29,13 +24,4 @@ local function index_tasks(first, tasks)
     redis.call("HINCRBY", book.prefix .. "chunks", chunk, amount)
     at = at + amount
   end
-end
-
--- One run has been made, in this queue or another.
-local function index_task(run, task, in_book)
-  in_book = in_book or book
-  learn_slots(in_book, { task })
-  local chunk = string.sub(run, 1, 7)
-  redis.call("SETRANGE", in_book.prefix .. "column:" .. chunk, offset_of(run), string.char(in_book.slot_of[task]))
-  redis.call("HINCRBY", in_book.prefix .. "chunks", chunk, 1)
 end

@@ -1,5 +1,6 @@
 -- Counts what has happened to one run, where its record is not at hand.
 -- keys: jobs
+-- @include count_time
 -- @include tally
 -- @include task_of
 

@@ -1,5 +1,6 @@
 -- Counts runs that are being claimed, with the time that each has been kept waiting since it was due. `popped` has run and
 -- place in turn.
+-- @include count_time
 -- @include place
 -- @include tally
 -- @include task_of

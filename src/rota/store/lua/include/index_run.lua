@@ -1,5 +1,5 @@
 -- A run becomes visible: it is counted, and found by its task and its terms.
--- @include column
+-- @include index_task
 -- @include terms
 -- @include parts
 -- @include tally

@@ -8,12 +8,12 @@ local function run_name(number)
   local upper = (number - digit) / 32
   if upper ~= upper_number then
     local rest, text = upper, ""
-    for _ = 1, 8 do
+    while rest > 0 do
       local place = rest % 32
       text = string.sub(DIGITS, place + 1, place + 1) .. text
       rest = (rest - place) / 32
     end
-    upper_number, upper_text = upper, text
+    upper_number, upper_text = upper, string.rep("0", 8 - #text) .. text
   end
   return upper_text .. string.sub(DIGITS, digit + 1, digit + 1)
 end

@@ -9,8 +9,7 @@
 local COUNTED = {
   enqueued = 0, started = 1, completed = 2, failed = 3, retried = 4, dead = 5, cancelled = 6, stalled = 7, waited = 8, ran = 9,
 }
-local HISTOGRAM = { waited = 10, ran = 37 }
-local LAST_BUCKET, WIDTH = 26, 64
+local WIDTH = 64
 
 local function count_at(task, place, amount, into)
   into = into or book
@@ -25,19 +24,6 @@ end
 
 local function count(task, what, amount, into)
   count_at(task, COUNTED[what], amount or 1, into)
-end
-
--- Bucket n is for times from 2^(n-1) ms up to less than 2^n ms.
-local function bucket_of(ms)
-  local _, exponent = math.frexp(ms)
-  return math.min(exponent, LAST_BUCKET)
-end
-
--- `amount` times of which each took `ms`, "waited" or "ran".
-local function count_time(task, what, ms, amount)
-  ms = math.max(0, ms)
-  count_at(task, COUNTED[what], ms * amount)
-  count_at(task, HISTOGRAM[what] + bucket_of(ms), amount)
 end
 
 local function write_tally(now, of_book)

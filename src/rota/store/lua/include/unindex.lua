@@ -1,7 +1,7 @@
 -- Runs are gone: nothing finds them any more.
 -- keys: terms
 -- @include book
--- @include column
+-- @include offset_of
 -- @rare unindex_terms
 
 local function unindex(gone)

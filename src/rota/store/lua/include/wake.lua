@@ -14,7 +14,8 @@ local function rouse(waiting, name, count)
   while roused < count and tries > 0 do
     local worker, looked_at = unpack(redis.call("ZPOPMIN", waiting))
     if not worker then break end
-    if has_heard(redis.call("PUBLISH", inbox .. worker, "wake " .. name), looked_at) then roused = roused + 1 end
+    -- Behind its name stands the claim that it left (`hand_over`), if it did.
+    if has_heard(redis.call("PUBLISH", inbox .. string.match(worker, "^%S+"), "wake " .. name), looked_at) then roused = roused + 1 end
     tries = tries - 1
   end
   return roused

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from tempfile import mkdtemp
 from typing import Final
 
 from rota.embedded import EmbeddedServer, running_url
+from rota.server.run import free_port
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WORKERS: Final = ("one", "two")
@@ -59,7 +59,15 @@ class Stage:
         """`rota server`, at its usual port if that is free, else at another; `address` says where."""
         with self._log_of("server").open("ab") as log:
             self._api = subprocess.Popen(
-                [sys.executable, "-m", "rota.cli.main", "server", "examples.demo.tasks:rota", "--port", str(_port())],
+                [
+                    sys.executable,
+                    "-m",
+                    "rota.cli.main",
+                    "server",
+                    "examples.demo.tasks:rota",
+                    "--port",
+                    str(free_port(PORT)),
+                ],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -132,11 +140,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _port() -> int:
-    try:
-        with socket.create_server(("127.0.0.1", PORT)):
-            return PORT
-    except OSError:
-        return 0

@@ -57,17 +57,10 @@ class Stage:
 
     def start_server(self) -> None:
         """`rota server`, at its usual port if that is free, else at another; `address` says where."""
+        words = ["server", "examples.demo.tasks:rota", "--port", str(free_port(PORT))]
         with self._log_of("server").open("ab") as log:
             self._api = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "rota.cli.main",
-                    "server",
-                    "examples.demo.tasks:rota",
-                    "--port",
-                    str(free_port(PORT)),
-                ],
+                [sys.executable, "-m", "rota.cli.main", *words],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

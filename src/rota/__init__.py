@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rota.client import Rota
     from rota.context import Context, Depends
     from rota.core.after import known, may_fail
+    from rota.core.attempts import Attempt
     from rota.core.history import Counted, Series, Times
     from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
     from rota.middleware import Middleware
     from rota.operations import Operations
     from rota.overview import Overview
-    from rota.schedules import ScheduleInfo, Schedules
+    from rota.relatives import Relative, Relatives
+    from rota.schedules import ScheduledRun, ScheduleInfo, Schedules
     from rota.store.operations import OperationInfo
     from rota.store.search import Group
     from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from rota.workflows import Workflow
 
 __all__ = [
+    "Attempt",
     "Call",
     "Cancel",
     "ConfigurationError",
@@ -115,6 +118,8 @@ __all__ = [
     "Queue",
     "QueueInfo",
     "Reject",
+    "Relative",
+    "Relatives",
     "ResultTimeout",
     "Retry",
     "RetryLater",
@@ -124,6 +129,7 @@ __all__ = [
     "ScheduleInfo",
     "ScheduleNotFound",
     "ScheduleOutdated",
+    "ScheduledRun",
     "Schedules",
     "Series",
     "Snooze",
@@ -156,6 +162,7 @@ _HOMES: Final = {
     "rota.client": "Rota",
     "rota.context": "Context Depends",
     "rota.core.after": "known may_fail",
+    "rota.core.attempts": "Attempt",
     "rota.core.history": "Counted Series Times",
     "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
@@ -177,7 +184,8 @@ _HOMES: Final = {
     "rota.middleware": "Middleware",
     "rota.operations": "Operations",
     "rota.overview": "Overview",
-    "rota.schedules": "ScheduleInfo Schedules",
+    "rota.relatives": "Relative Relatives",
+    "rota.schedules": "ScheduledRun ScheduleInfo Schedules",
     "rota.store.operations": "OperationInfo",
     "rota.store.search": "Group",
     "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import msgspec
 
+from rota.core.attempts import Attempt, attempts_of
 from rota.core.history import Counted, Times
-from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, Progress
+from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, Progress, decode_run
 from rota.core.picture import explain_flow
 from rota.core.states import JobState
 from rota.core.workflow import OPEN, Flow, WorkflowInfo, compensations
+from rota.relatives import Relative
 from rota.schedules import ScheduleInfo
 from rota.server.access import Identity
 from rota.server.catalog import Catalog, KnownTask
 from rota.server.masking import Mask
-from rota.store.flows import undo_id
+from rota.store.flows import place_of, undo_id
 from rota.store.views import LockInfo, LogLine, QueueInfo, Snapshot, WorkerInfo
+from rota.workflows import REDRIVABLE
 
 
 def moment(ms: int | None) -> str | None:
@@ -76,17 +79,24 @@ class JobShapes:
             "progress_detail": _progress(progress) if progress else None,
         }
 
-    def detail(self, snapshot: Snapshot, explanation: str) -> dict[str, Any]:
-        """A job of its own page."""
+    def detail(self, snapshot: Snapshot, explanation: str, lock: LockInfo | None, flow: Flow | None) -> dict[str, Any]:
+        """A job of its own page, with its lock and its workflow as they are now."""
         record = snapshot.record
         options = record.options
+        meta = self._mask.value(options.meta)
         expires_at = options.expires_at
         if options.expires_ms is not None:
             expires_at = record.enqueued_at + options.expires_ms
         return {
             **self.job(record),
             "error": self.error(record.error),
-            "meta": self._mask.value(options.meta),
+            "meta": meta,
+            "meta_text": msgspec.json.encode(meta).decode(),
+            "run_number": decode_run(record.ref.run or ""),
+            "attempts": [attempt(one) for one in attempts_of(record, snapshot.history)],
+            "lock_detail": _job_lock(record, lock),
+            "step": _step_of(record, flow) if flow is not None else None,
+            "handled_by": next((e.note for e in reversed(snapshot.history) if e.verb == "alert"), "") or None,
             "limits": {
                 "attempts": options.attempts,
                 "timeout_ms": options.timeout_ms,
@@ -98,7 +108,7 @@ class JobShapes:
             "result": self.result_text(record),
             "obstacle": _obstacle(record),
             "explanation": explanation,
-            "actions": actions_of(record),
+            "actions": actions_of(record, flow),
             "now": exact_moment(snapshot.at),
         }
 
@@ -112,10 +122,12 @@ class JobShapes:
         """An error with all that was kept of it."""
         if error is None:
             return None
-        return {**_error(error), "traceback": error.traceback, "attributes": self._mask.value(error.attributes)}
+        attributes = self._mask.value(error.attributes)
+        text = msgspec.json.encode(attributes).decode()
+        return {**_error(error), "traceback": error.traceback, "attributes": attributes, "attributes_text": text}
 
-    def schedule(self, info: ScheduleInfo) -> dict[str, Any]:
-        """A schedule."""
+    def schedule(self, info: ScheduleInfo, zone: tzinfo | None = None) -> dict[str, Any]:
+        """A schedule, with its times in some zone."""
         arguments: Any = {**info.kwargs, "*": info.args} if info.args and info.kwargs else info.kwargs or info.args
         encoded = msgspec.json.encode(arguments)
         return {
@@ -126,17 +138,69 @@ class JobShapes:
             "words": info.words,
             "type": info.task,
             "data": self._mask.text(encoded, positional=self._catalog.positional(info.task)),
-            **info.standing(),
+            **info.standing(zone),
         }
 
 
-def actions_of(record: JobRecord) -> list[str]:
-    """What the state of a job allows."""
+def actions_of(record: JobRecord, flow: Flow | None = None) -> list[str]:
+    """What the state of a job allows, and that of its workflow, where it has one that is known."""
     if record.state.is_waiting:
         return ["cancel", "update", "delete"]
     if record.state is JobState.PROCESSING:
         return ["cancel", "delete"]
-    return ["redrive", "update", "delete"] if record.state is JobState.FAILED else ["delete"]
+    if record.state is not JobState.FAILED or (record.options.workflow and not _may_go_on(flow)):
+        return ["delete"]
+    return ["redrive", "update", "delete"]
+
+
+def _may_go_on(flow: Flow | None) -> bool:
+    return flow is not None and flow.state in REDRIVABLE
+
+
+def attempt(one: Attempt) -> dict[str, Any]:
+    """One execution of a job."""
+    return {
+        "attempt": one.number,
+        "worker": one.worker,
+        "started_at": exact_moment(one.started_at),
+        "ended_at": moment(one.ended_at),
+        "outcome": one.outcome,
+        "note": one.note or None,
+    }
+
+
+def relative(one: Relative) -> dict[str, Any]:
+    """A job that another comes after, or that waits for it."""
+    record = one.record
+    return {
+        "jobId": one.ref.full_id,
+        "run": one.ref.run,
+        "status": record.state.value.upper() if record is not None else None,
+        "type": record.task if record is not None else None,
+        "may_fail": one.may_fail,
+    }
+
+
+def _job_lock(record: JobRecord, info: LockInfo | None) -> dict[str, Any] | None:
+    if not record.options.lock or record.state.is_finished:
+        return None
+    if info is None:
+        return {"name": record.options.lock, "holder": None, "since": None, "waiting": 0}
+    return {"name": info.name, "holder": info.holder, "since": moment(info.since), "waiting": info.waiting}
+
+
+def _step_of(record: JobRecord, flow: Flow) -> dict[str, Any] | None:
+    place = place_of(flow, record.ref.id)
+    if place is None:
+        return None
+    index, item, is_undo = place
+    return {
+        "workflow": flow.id,
+        "name": flow.steps[index].name,
+        "index": index,
+        "item": item,
+        "is_undo": is_undo,
+    }
 
 
 def log_line(line: LogLine) -> dict[str, Any]:

@@ -381,6 +381,19 @@ def undo_id(flow_id: str, step: int) -> str:
     return f"{flow_id}.undo.{step}"
 
 
+def place_of(flow: Flow, job_id: str) -> tuple[int, int | None, bool] | None:
+    """Which part of a workflow a job is: the step, the item of its list, whether it undoes the step."""
+    for place, step in enumerate(flow.steps):
+        if job_id == step.id and step.items is None:
+            return place, None, False
+        if job_id == undo_id(flow.id, place):
+            return place, None, True
+        item = job_id.removeprefix(f"{step.id}.")
+        if step.items is not None and item != job_id and item.isdecimal():
+            return place, int(item), False
+    return None
+
+
 def list_name(flow_id: str, step: int) -> str:
     """What steps call one before them that runs over a list."""
     return f"{FLOWS}:{flow_id}.{step}"

@@ -302,6 +302,13 @@ class Views:
                     break
         return LockPage(found, None)
 
+    async def heirs(self, ref: JobRef, place: int, limit: int) -> tuple[int, list[str]]:
+        """Some of the runs that wait for a run, as "queue run name", from a place on; and where they go on, or 0."""
+        assert ref.run is not None, "one waits for a run"
+        key = self._keys.queue(ref.queue, "heirs", ref.run)
+        following, found = await self._gateway.command("ZSCAN", key, place, "COUNT", limit)
+        return int(following), [member.decode() for member in found[::2]]
+
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""
         answer = _texts(await self._gateway.command("HGETALL", self._keys.shared("tasks")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
@@ -13,8 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from rota.core.job import JobRecord, JobRef
 from rota.core.states import JobState
-from rota.errors import InvalidOption, JobCancelled, JobFailed, ResultTimeout
+from rota.errors import InvalidOption, JobCancelled, JobFailed, ResultTimeout, WrongState
 from rota.jobs import full_history
+from rota.relatives import Relatives
 from rota.server import enqueueing, filters, shapes
 from rota.server.answers import KeyedRoute, keyed, token_of
 from rota.server.bodies import body_of, read_body
@@ -30,15 +32,20 @@ from rota.server.schemas.jobs import (
     NamedJob,
     NewJob,
     NewJobAnswer,
+    RedriveJob,
+    RelatedJobsAnswer,
     ResultAnswer,
     StatsAnswer,
 )
 from rota.server.tokens import Role
 from rota.server.visits import Operator, Viewer, Visit, asks_for, operator, reply
+from rota.store.views import LockInfo
 
 router = APIRouter(route_class=KeyedRoute, tags=["jobs"])
 
 JobId = Annotated[FullId, Path(description="queue:id, queue:id@run, or a bare id of queue “default”")]
+Cursor = Annotated[str | None, Query(max_length=1000)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
 #: Longest wait for a result that one request may ask for, s.
 MAX_WAIT_S: Final = 60.0
 
@@ -164,12 +171,7 @@ async def update_job(visit: Operator, job_id: JobId, body: JobChange) -> Respons
         raise InvalidOption("body", "names nothing to change: give data, priority, delay or run_at")
     ref = _ref(visit, job_id)
     before = (await visit.server.reads.get(ref)).record
-    args: Any = None
-    kwargs: Any = None
-    if body.data is not None:
-        data = visit.server.mask.unmask(body.data, _decoded(before.arguments))
-        (await visit.server.catalog.find(before.task)).check(data)
-        args, kwargs = enqueueing.split_data(data)
+    args, kwargs = (None, None) if body.data is None else await _arguments(visit, before, body.data)
     after = await visit.rota.job(str(before.ref)).update(
         args=args, kwargs=kwargs, priority=body.priority, delay=body.delay,
         run_at=enqueueing.read_time(body.run_at) if body.run_at is not None else None,
@@ -225,13 +227,43 @@ async def job_history(visit: Viewer, job_id: JobId) -> Response:
     return reply({"success": True, **answer})
 
 
+@router.get("/api/jobs/{job_id}/dependencies", response_model=RelatedJobsAnswer)
+async def job_dependencies(visit: Viewer, job_id: JobId, cursor: Cursor = None, limit: Limit = 50) -> Response:
+    """The jobs that this one comes after, and how each stands."""
+    found = await visit.rota.job(str(_ref(visit, job_id))).dependencies(cursor=cursor, limit=limit)
+    return _related(visit, found)
+
+
+@router.get("/api/jobs/{job_id}/dependents", response_model=RelatedJobsAnswer)
+async def job_dependents(visit: Viewer, job_id: JobId, cursor: Cursor = None, limit: Limit = 50) -> Response:
+    """The jobs that wait for this one, about `limit` at a time. Once it has completed, nobody does."""
+    found = await visit.rota.job(str(_ref(visit, job_id))).dependents(cursor=cursor, limit=limit)
+    return _related(visit, found)
+
+
+def _related(visit: Visit, found: Relatives) -> Response:
+    jobs = [shapes.relative(one) for one in found.jobs if visit.identity.may_see(one.ref.queue)]
+    return reply({"success": True, "jobs": jobs, "cursor": found.cursor})
+
+
 @router.post("/api/jobs/{job_id}/redrive", response_model=Done)
-async def redrive_job(visit: Operator, job_id: JobId) -> Response:
-    """Give a dead letter another life, with its counts reset."""
+async def redrive_job(visit: Operator, job_id: JobId, body: Annotated[RedriveJob | None, Body()] = None) -> Response:
+    """Give a dead letter another life, with its counts reset; and, where data is given, with other arguments.
+
+    A masked value in the data stands for the one that is stored.
+    """
     ref = _ref(visit, job_id)
     record = (await visit.server.reads.get(ref)).record
-    await visit.rota.job(str(record.ref)).redrive()
-    await visit.audit("redrive", f"job {record.ref}", before=_state(record.state), after={"state": "PENDING"})
+    job = visit.rota.job(str(record.ref))
+    before, after = _state(record.state), {"state": "PENDING"}
+    if body is not None and body.data is not None:
+        if record.state is not JobState.FAILED:
+            raise WrongState(job.id, record.state.value, "redrive", "only a dead letter can be redriven")
+        args, kwargs = await _arguments(visit, record, body.data)
+        edited = await job.update(args=args, kwargs=kwargs)
+        before, after = before | _data(visit, record), after | _data(visit, edited)
+    await job.redrive()
+    await visit.audit("redrive", f"job {record.ref}", before=before, after=after)
     return reply({"success": True, "message": "Job redriven"})
 
 
@@ -244,15 +276,34 @@ def _ref(visit: Visit, job_id: str) -> JobRef:
     return ref
 
 
+async def _arguments(visit: Visit, record: JobRecord, given: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """New arguments for a job, as its task takes them; masks in them stand for what is stored."""
+    data = visit.server.mask.unmask(given, _decoded(record.arguments))
+    (await visit.server.catalog.find(record.task)).check(data)
+    return enqueueing.split_data(data)
+
+
 async def _detail(visit: Visit, ref: JobRef) -> dict[str, Any]:
     snapshot = await visit.server.reads.get(ref)
-    explanation = await visit.rota.job(str(snapshot.record.ref)).explain()
-    return visit.server.shapes.detail(snapshot, explanation)
+    record = snapshot.record
+    explanation = await visit.rota.job(str(record.ref)).explain()
+    lock: LockInfo | None = None
+    if record.options.lock and not record.state.is_finished:
+        views = await visit.rota.checked_views()
+        page = await views.locks([record.ref.queue], lock=record.options.lock, cursor=None, limit=1)
+        lock = page.locks[0] if page.locks else None
+    workflow = record.options.workflow
+    flow = await (await visit.rota.checked_flows()).read(workflow) if workflow else None
+    return visit.server.shapes.detail(snapshot, explanation, lock, flow)
+
+
+def _data(visit: Visit, record: JobRecord) -> dict[str, str]:
+    return {"data": visit.server.shapes.data(record)}
 
 
 def _changeable(visit: Visit, record: JobRecord) -> dict[str, Any]:
     return {
-        "data": visit.server.shapes.data(record),
+        **_data(visit, record),
         "priority": record.options.priority,
         "due_at": shapes.moment(record.due_at),
     }

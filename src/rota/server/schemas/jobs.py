@@ -116,6 +116,8 @@ class JobErrorDetail(JobError):
 
     traceback: str
     attributes: dict[str, Any]
+    #: The same as JSON text.
+    attributes_text: str
 
 
 class JobProgress(Answer):
@@ -188,6 +190,42 @@ class JobLimits(Answer):
     expires_at: str | None
 
 
+class JobAttempt(Answer):
+    """One execution."""
+
+    attempt: int
+    worker: str
+    started_at: str
+    #: Null while it goes on.
+    ended_at: str | None
+    outcome: Literal["running", "completed", "failed", "stalled", "returned", "snoozed", "cancelled"]
+    #: The error in short, or the reason.
+    note: str | None
+
+
+class JobLock(Answer):
+    """The lock of a job, as it stands."""
+
+    name: str
+    #: The job that runs under it, or is next to; null when nobody wants it any more.
+    holder: str | None
+    since: str | None
+    waiting: int
+
+
+class JobStep(Answer):
+    """Which step of its workflow a job is."""
+
+    workflow: str
+    name: str
+    #: Among the workflow's steps.
+    index: int
+    #: Of a list that the step runs over.
+    item: int | None
+    #: It undoes that step.
+    is_undo: bool
+
+
 Action = Literal["cancel", "delete", "redrive", "update"]
 
 
@@ -196,7 +234,19 @@ class JobDetail(Job):
 
     error: JobErrorDetail | None  # pyright: ignore[reportIncompatibleVariableOverride]
     meta: dict[str, Any]
+    #: The same as JSON text, so that no number loses a digit.
+    meta_text: str
     limits: JobLimits
+    #: Counted from 1, over all jobs of the queue.
+    run_number: int
+    #: The first one first; of very many, the latest.
+    attempts: list[JobAttempt]
+    #: Null without a lock, or once it has ended.
+    lock_detail: JobLock | None
+    #: Null where it belongs to no workflow, or that is no longer kept.
+    step: JobStep | None
+    #: The job that handles its failure.
+    handled_by: str | None
     #: JSON text; null until it has completed.
     result: str | None
     obstacle: JobObstacle | None
@@ -224,6 +274,33 @@ class NewJobAnswer(Answer):
     #: False where the id, or the idempotency key, had a run already.
     is_new: bool
     job: Job
+
+
+class RedriveJob(Asked):
+    """How to redrive."""
+
+    #: Its new arguments; without them it keeps those it has.
+    data: dict[str, Any] | list[Any] | None = None
+
+
+class RelatedJob(Answer):
+    """A job that another comes after, or that waits for another."""
+
+    jobId: str  # noqa: N815
+    run: str | None
+    #: Null where it is no longer kept.
+    status: State | None
+    type: str | None
+    #: It counts however it ends.
+    may_fail: bool
+
+
+class RelatedJobsAnswer(Answer):
+    """Some of them."""
+
+    success: Yes
+    jobs: list[RelatedJob]
+    cursor: str | None
 
 
 class JobsAnswer(Answer):

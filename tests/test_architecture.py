@@ -32,7 +32,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "otel",
         "rota",
         "client link listing history operations tasks failures jobs events middleware schedules drafts workflows "
-        "overview relatives signature context portal",
+        "overview relatives suggestions signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -48,7 +48,17 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("drafts", "operations", "overview", "relatives", "workflows", "signature", "context", "portal"),
+            *(
+                "drafts",
+                "operations",
+                "overview",
+                "relatives",
+                "suggestions",
+                "workflows",
+                "signature",
+                "context",
+                "portal",
+            ),
         ),
         2,
     ),

@@ -63,8 +63,9 @@ if TYPE_CHECKING:
     from rota.store.operations import OperationInfo
     from rota.store.search import Group
     from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
+    from rota.suggestions import Suggestions
     from rota.tasks import Call, Task
-    from rota.workflows import Workflow
+    from rota.workflows import Workflow, WorkflowPage
 
 __all__ = [
     "Attempt",
@@ -140,6 +141,7 @@ __all__ = [
     "StoreFull",
     "StoreUnavailable",
     "StoreUnsupported",
+    "Suggestions",
     "Task",
     "TaskConflict",
     "TaskSignal",
@@ -152,6 +154,7 @@ __all__ = [
     "WorkflowFailed",
     "WorkflowInfo",
     "WorkflowNotFound",
+    "WorkflowPage",
     "WrongState",
     "known",
     "may_fail",
@@ -189,8 +192,9 @@ _HOMES: Final = {
     "rota.store.operations": "OperationInfo",
     "rota.store.search": "Group",
     "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
+    "rota.suggestions": "Suggestions",
     "rota.tasks": "Call Task",
-    "rota.workflows": "Workflow",
+    "rota.workflows": "Workflow WorkflowPage",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -51,6 +51,7 @@ from rota.store.keys import Keys
 from rota.store.store import Made, Store
 from rota.store.ties import Tied
 from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
+from rota.suggestions import Suggestions, read_suggestions
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
 from rota.workflows import Workflows
 
@@ -408,6 +409,10 @@ class Rota:
         """How everything stands, at one glance; cheap enough to be asked for every second."""
         return await read_overview(await self._link())
 
+    async def suggestions(self) -> Suggestions:
+        """Words to complete a filter with: all queues, tasks and workers; tags and errors from a sample of the jobs."""
+        return await read_suggestions(await self._link())
+
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
         await self._link_of_loop().check()
@@ -621,6 +626,10 @@ class Rota:
     def overview_sync(self) -> Overview:
         """`overview`, for code that is not async."""
         return self.wait_for(self.overview())
+
+    def suggestions_sync(self) -> Suggestions:
+        """`suggestions`, for code that is not async."""
+        return self.wait_for(self.suggestions())
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""

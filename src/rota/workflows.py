@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+import msgspec
+
 from rota.core.codec import decode_result
 from rota.core.job import JobRecord, JobRef, checked_id
 from rota.core.picture import draw, explain_flow, mermaid
@@ -186,6 +188,13 @@ class Workflow:
         return await self._rota.checked_flows()
 
 
+class WorkflowPage(msgspec.Struct, frozen=True):
+    """Some workflows, and how to go on; None at the end."""
+
+    workflows: list[WorkflowInfo]
+    cursor: str | None
+
+
 class Workflows:
     """The workflows of one `Rota`."""
 
@@ -202,10 +211,31 @@ class Workflows:
 
     async def list(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
         """The latest workflows, the newest first: all that have not ended, and those of the last day."""
-        unknown = [state for state in states if state not in get_args(WorkflowState)]
-        if unknown:
-            raise InvalidOption("states", f"{unknown[0]!r} is none of {', '.join(get_args(WorkflowState))}")
+        _check_states(states)
         return await (await self._rota.checked_flows()).recent(limit, states=states)
+
+    async def page(
+        self, *, states: Collection[str] = (), name: str = "", cursor: str | None = None, limit: int = 100
+    ) -> WorkflowPage:
+        """The same page by page, of one name if you like. A page may be short and still have a next one."""
+        _check_states(states)
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+        after = None
+        if cursor is not None:
+            at, _, workflow_id = cursor.partition("-")
+            if not (at.isascii() and at.isdecimal() and int(at) < 2**53 and workflow_id):
+                raise InvalidOption("cursor", f"{cursor!r} was not made by this listing")
+            after = int(at), workflow_id
+        flows = await self._rota.checked_flows()
+        found, last = await flows.page(limit, after=after, states=states, name=name)
+        return WorkflowPage(found, f"{last[0]}-{last[1]}" if last is not None else None)
+
+    def page_sync(
+        self, *, states: Collection[str] = (), name: str = "", cursor: str | None = None, limit: int = 100
+    ) -> WorkflowPage:
+        """`page`, for code that is not async."""
+        return self._rota.wait_for(self.page(states=states, name=name, cursor=cursor, limit=limit))
 
     async def over(self, records: Iterable[JobRecord]) -> dict[str, str]:
         """Of the workflows that these jobs are steps of, those that can no longer go on, and how each stands."""
@@ -216,3 +246,9 @@ class Workflows:
         states = await flows.states(sorted(asked))
         # One that is no longer kept ended long ago.
         return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
+
+
+def _check_states(states: Collection[str]) -> None:
+    unknown = [state for state in states if state not in get_args(WorkflowState)]
+    if unknown:
+        raise InvalidOption("states", f"{unknown[0]!r} is none of {', '.join(get_args(WorkflowState))}")

@@ -255,6 +255,46 @@ async def test_a_workflow_that_makes_no_sense_is_refused_and_leaves_nothing(
     assert all(sum(info.counts.values()) == 0 for info in await rota.queues())
 
 
+async def test_workflows_are_listed_by_name_and_state_page_by_page(api: Api, rota: Rota) -> None:
+    for number in range(5):
+        body = {"name": "odd" if number % 2 else "even", "id": f"w{number}", "steps": [{"type": "a"}]}
+        await api.ask("POST", "/api/workflows", json=body, status=201)
+    await api.ask("POST", "/api/workflows/w2/cancel")
+
+    async def walk(**asked: Any) -> list[str]:
+        found: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            params = {"limit": 2, **asked, **({"cursor": cursor} if cursor else {})}
+            page = await api.ask("GET", "/api/workflows", params=params)
+            found += [flow["id"] for flow in page["workflows"]]
+            cursor = page["cursor"]
+        return found
+
+    assert await walk() == ["w4", "w3", "w2", "w1", "w0"]
+    assert await walk(name="even") == ["w4", "w2", "w0"]
+    assert await walk(state="RUNNING", name="even") == ["w4", "w0"]
+    await api.ask("GET", "/api/workflows", params={"cursor": "x"}, status=422)
+
+
+async def test_a_failed_step_shows_its_attempts_and_is_tried_again(api: Api, rota: Rota, hand: Hand) -> None:
+    body = {"name": "x", "id": "held-2", "on_failure": "hold", "steps": [{"type": "one"}, {"type": "two"}]}
+    made = (await api.ask("POST", "/api/workflows", json=body, status=201))["workflow"]
+    job_id = made["steps"][0]["jobId"]
+    assert (made["steps"][0]["executions"], made["steps"][0]["actions"]) == ([], [])
+    await hand.kill_off(await handle(rota, job_id), "no money")
+    await rota.tell_dependents("default")
+    await (await rota.checked_flows()).drive("held-2")
+
+    step = (await api.ask("GET", "/api/workflows/held-2"))["workflow"]["steps"][0]
+
+    assert [(one["outcome"], one["worker"]) for one in step["executions"]] == [("failed", "w1")]
+    assert (step["error"]["message"], step["actions"]) == ("no money", ["redrive"])
+    await api.ask("POST", f"/api/jobs/{job_id}/redrive")
+    await (await rota.checked_flows()).drive("held-2")
+    assert (await rota.workflows.get("held-2").state()) == "running"
+
+
 async def test_an_unknown_workflow_is_a_404(api: Api) -> None:
     for method, path in (("GET", ""), ("POST", "/cancel"), ("POST", "/resume")):
         await api.ask(method, f"/api/workflows/nobody{path}", status=404)
@@ -465,3 +505,39 @@ async def test_history_says_what_happened_from_step_to_step(api: Api, rota: Rota
     assert everything["total"]["enqueued"] == 3
     for bad in ({"since": 1}, {"step": 61}, {"since": 86400 * 31}, {"queue": "a b"}, {"since": "x"}):
         await api.ask("GET", "/api/metrics/history", params=bad, status=422)
+
+
+async def test_the_audit_log_is_filtered(api: Api, rota: Rota) -> None:
+    for queue in ("mail", "images"):
+        await api.enqueue(queue=queue)
+        for action in ("pause", "resume"):
+            await api.ask("POST", f"/api/queues/{queue}/{action}")
+
+    async def found(**asked: Any) -> list[tuple[str, str]]:
+        entries = (await api.ask("GET", "/api/audit", params=asked))["entries"]
+        return [(entry["action"], entry["target"]) for entry in entries]
+
+    assert await found(action="pause") == [("pause", "queue images"), ("pause", "queue mail")]
+    assert await found(target="mail", limit=1) == [("resume", "queue mail")]
+    assert await found(who="nobody") == []
+    assert await found(since="2100-01-01T00:00:00Z") == []
+    assert await found(until="2020-01-01T00:00:00Z") == []
+    assert len(await found(since="2020-01-01T00:00:00Z", until="2100-01-01T00:00:00Z")) == 4
+    page = await api.ask("GET", "/api/audit", params={"action": "pause", "limit": 1})
+    assert await found(action="pause", cursor=page["cursor"]) == [("pause", "queue mail")]
+
+
+async def test_a_filter_is_completed_with_words_that_occur(api: Api, rota: Rota, hand: Hand) -> None:
+    await hand.kill_off(await handle(rota, await api.enqueue("send", queue="mail", tags=["vip", "a b"])))
+    await api.enqueue("resize", queue="images", tags=["big"])
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"]}))
+
+    words = await api.ask("GET", "/api/suggestions")
+
+    assert words["queues"] == ["images", "mail"]
+    assert sorted(words["tasks"]) == ["resize", "send"]
+    assert sorted(words["tags"]) == ["a b", "big", "vip"]
+    assert words["workers"] == ["w1"]
+    assert len(words["errors"]) == 1
+    of_mail = await api.ask("GET", "/api/suggestions", params={"queue": "mail"})
+    assert (of_mail["tasks"], sorted(of_mail["tags"])) == (["send"], ["a b", "vip"])

@@ -53,6 +53,14 @@ def indexed_fields(terms: Iterable[str]) -> tuple[str, ...]:
     return tuple(unquote(name) for name in names)
 
 
+def read_term(term: str) -> tuple[str, str]:
+    """What a term is about, "tag", "error", "field" or another word, and what it says: of a field only its name."""
+    kind, _, text = term.partition("=")
+    if kind.startswith("field."):
+        return "field", unquote(kind.removeprefix("field."))
+    return kind, unquote(text)
+
+
 def checked_index(index: Any, names: Sequence[str]) -> tuple[str, ...]:
     """The fields that a task's jobs are to be found by, if they are parameters of it."""
     if isinstance(index, str) or not isinstance(index, list | tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from rota.server.masking import Mask
 from rota.store.flows import place_of, undo_id
 from rota.store.views import LockInfo, LogLine, QueueInfo, Snapshot, WorkerInfo
 from rota.workflows import REDRIVABLE
+
+#: Items of a step that did not succeed, of which so many are named.
+BAD_ITEMS: Final = 20
 
 
 def moment(ms: int | None) -> str | None:
@@ -343,8 +346,8 @@ def workflow_info(info: WorkflowInfo) -> dict[str, Any]:
     }
 
 
-def workflow(flow: Flow, records: Mapping[str, JobRecord]) -> dict[str, Any]:
-    """A workflow with its graph; `records` are those of its steps' jobs that are still kept, by full id."""
+def workflow(flow: Flow, jobs: Mapping[str, Snapshot]) -> dict[str, Any]:
+    """A workflow with its graph; `jobs` are those of its steps and compensations that are still kept, by full id."""
     actions: list[str] = []
     if not flow.is_over:
         actions = ["cancel", "resume"] if flow.state in ("failed", "parked") else ["cancel"]
@@ -361,30 +364,31 @@ def workflow(flow: Flow, records: Mapping[str, JobRecord]) -> dict[str, Any]:
         "resume": flow.resume or None,
         "limit": flow.limit or None,
         "explanation": explain_flow(flow),
-        "steps": [_step(flow, place, records) for place in range(len(flow.steps))],
+        "steps": [_step(flow, place, jobs) for place in range(len(flow.steps))],
         "actions": actions,
     }
 
 
-def step_ids(flow: Flow) -> Sequence[str]:
-    """The full ids of the jobs that are steps of a workflow."""
-    return [f"{step.queue}:{step.id}" for step in flow.steps if step.items is None]
+def job_ids(flow: Flow) -> list[str]:
+    """The full ids of the jobs that are steps of a workflow, or undo one."""
+    steps = [f"{step.queue}:{step.id}" for step in flow.steps if step.items is None]
+    undos = [undo for place in range(len(flow.steps)) if (undo := _undo_job(flow, place))]
+    return steps + undos if flow.is_compensating else steps
 
 
-def _step(flow: Flow, place: int, records: Mapping[str, JobRecord]) -> dict[str, Any]:
+def _undo_job(flow: Flow, place: int) -> str:
+    undo = flow.steps[place].undo
+    return "" if undo is None else f"{undo.queue}:{undo_id(flow.id, place)}"
+
+
+def _step(flow: Flow, place: int, jobs: Mapping[str, Snapshot]) -> dict[str, Any]:
     step, stand = flow.steps[place], flow.stand(place)
     is_list = step.items is not None
     job_id = None if is_list else f"{step.queue}:{step.id}"
-    record = records.get(job_id or "")
+    snapshot = jobs.get(job_id or "")
+    record = snapshot.record if snapshot is not None else None
     items = flow.items.get(place, {})
-    undo: dict[str, Any] | None = None
-    if step.undo is not None:
-        is_wanted = flow.is_compensating and place in compensations(flow)
-        known = flow.undos.get(place, OPEN)
-        undo = {
-            "jobId": f"{step.undo.queue}:{undo_id(flow.id, place)}",
-            "state": known.outcome if is_wanted else "none",
-        }
+    bad = sorted(item for item, one in items.items() if one.is_bad)
     return {
         "index": place,
         "name": step.name,
@@ -397,10 +401,36 @@ def _step(flow: Flow, place: int, records: Mapping[str, JobRecord]) -> dict[str,
         "attempts": stand.attempts,
         "items": flow.lengths.get(place) if is_list else None,
         "items_done": sum(one.outcome == "completed" for one in items.values()) if is_list else None,
+        "bad_items": [f"{step.queue}:{step.id}.{item}" for item in bad[:BAD_ITEMS]],
         "enqueued_at": exact_moment(record.enqueued_at) if record else None,
         "started_at": moment(record.claimed_at) if record else None,
         "ended_at": moment(record.ended_at) if record else None,
-        "undo": undo,
+        **_executed(flow, snapshot, "executions"),
+        "undo": _undo(flow, place, jobs) if step.undo is not None else None,
+    }
+
+
+def _undo(flow: Flow, place: int, jobs: Mapping[str, Snapshot]) -> dict[str, Any]:
+    is_wanted = flow.is_compensating and place in compensations(flow)
+    job_id = _undo_job(flow, place)
+    snapshot = jobs.get(job_id)
+    return {
+        "jobId": job_id,
+        "state": flow.undos.get(place, OPEN).outcome if is_wanted else "none",
+        "status": snapshot.record.state.value.upper() if snapshot is not None else None,
+        **_executed(flow, snapshot, "attempts"),
+    }
+
+
+def _executed(flow: Flow, snapshot: Snapshot | None, name: str) -> dict[str, Any]:
+    """What its job says of its executions, and whether it may be tried again."""
+    if snapshot is None:
+        return {name: [], "error": None, "actions": []}
+    record = snapshot.record
+    return {
+        name: [attempt(one) for one in attempts_of(record, snapshot.history)],
+        "error": _error(record.error) if record.error else None,
+        "actions": ["redrive"] if "redrive" in actions_of(record, flow) else [],
     }
 
 

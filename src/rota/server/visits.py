@@ -33,6 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: How old the overview may be, and what changes slowly around it.
 OVERVIEW_S: Final = 0.5
 SURROUNDINGS_S: Final = 15.0
+SUGGESTIONS_S: Final = 5.0
 #: What a small chart of a queue shows.
 SPARK_MINUTES: Final = 60
 
@@ -50,6 +51,7 @@ class Server:
         self.reads = Reads(rota)
         self.overview = Shared(rota.overview, OVERVIEW_S)
         self.surroundings = Shared(partial(read_surroundings, rota), SURROUNDINGS_S)
+        self.suggestions = Shared(rota.suggestions, SUGGESTIONS_S)
         self.minutes = Shared(self._minutes, SURROUNDINGS_S)
         #: Of `/api/events`, now.
         self.readers = 0

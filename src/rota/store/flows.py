@@ -78,20 +78,51 @@ class Flows:
     async def recent(self, limit: int, *, states: Collection[str] = ()) -> list[WorkflowInfo]:
         """The latest workflows, the newest first; of those in some states, where any are named."""
         infos: list[WorkflowInfo] = []
-        start = 0
-        while len(infos) < limit:
-            ids = await self._gateway.command("ZRANGE", self._key("flows"), start, start + PAGE - 1, "REV")
-            if not ids:
-                break
-            start += len(ids)
-            keys = [self._key("flow", flow_id.decode()) for flow_id in ids]
-            found = await self._gateway.commands([["HMGET", key, *_SUMMARY] for key in keys])
-            infos += [
-                _info(flow_id.decode(), fields)
-                for flow_id, fields in zip(ids, found, strict=True)
-                if fields[0] is not None and (not states or (fields[1] or b"").decode() in states)
-            ]
-        return infos[:limit]
+        after: tuple[int, str] | None = None
+        while True:
+            found, after = await self.page(limit - len(infos), after=after, states=states)
+            infos += found
+            if after is None or len(infos) >= limit:
+                return infos
+
+    async def page(
+        self, limit: int, *, after: tuple[int, str] | None, states: Collection[str] = (), name: str = ""
+    ) -> tuple[list[WorkflowInfo], tuple[int, str] | None]:
+        """Some workflows, the newest first, behind the one with that time and id; and the last looked at, or None.
+
+        It looks at a bounded number of them, so that a page may be short and still have a next one.
+        """
+        infos: list[WorkflowInfo] = []
+        for _ in range(LOOKS):
+            listed, is_end = await self._behind(after)
+            keys = [self._key("flow", flow_id) for _, flow_id in listed]
+            found = await self._gateway.commands([["HMGET", key, *_SUMMARY] for key in keys]) if keys else []
+            for (at, flow_id), fields in zip(listed, found, strict=True):
+                after = at, flow_id
+                if fields[0] is None:
+                    continue
+                info = _info(flow_id, fields)
+                if (not states or info.state in states) and (not name or info.name == name):
+                    infos.append(info)
+                if len(infos) == limit:
+                    return infos, after
+            if is_end:
+                return infos, None
+        return infos, after
+
+    async def _behind(self, after: tuple[int, str] | None) -> tuple[list[tuple[int, str]], bool]:
+        """Times and ids of workflows, the newest first, behind one of them; and whether those are all."""
+        highest = "+inf" if after is None else after[0]
+        skipped = 0
+        while True:
+            answer = await self._gateway.command(
+                "ZRANGE", self._key("flows"), highest, "-inf", "BYSCORE", "REV", "LIMIT", skipped, PAGE, "WITHSCORES"
+            )
+            found = [(int(float(answer[at + 1])), answer[at].decode()) for at in range(0, len(answer), 2)]
+            left = [one for one in found if after is None or one < after]
+            if left or len(found) < PAGE:
+                return left, len(found) < PAGE
+            skipped += PAGE  # many were committed in that millisecond
 
     async def states(self, flow_ids: Sequence[str]) -> dict[str, str]:
         """The state of each; "" of one that is not kept."""
@@ -356,8 +387,9 @@ class Flows:
         return await self._gateway.run(name, [self._key(key) for key in script(name).keys], words)
 
 
-#: Workflows that one look at the list of them reads.
+#: Workflows that one look at the list of them reads; and looks that one page takes at most.
 PAGE: Final = 200
+LOOKS: Final = 25
 _SUMMARY: Final = ("name", "state", "done", "total", "created_at", "ended_at", "cause")
 
 

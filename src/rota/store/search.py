@@ -31,6 +31,8 @@ FIRST: Final = 250
 WIDEST: Final = 4_000
 #: Records that one call reads: what keeps the script below 5 ms.
 READ: Final = 100
+#: Jobs of a queue that are looked at for words to suggest.
+SAMPLE: Final = 200
 #: Runs of a chunk share the first seven characters of their names.
 CHUNK: Final = 1_024
 PREFIX: Final = 7
@@ -125,6 +127,21 @@ class Search:
         refs = [JobRef(group.queue, "", run.decode()) for run in runs]
         found = await self._views.read(group.queue, refs, detail="brief")
         return msgspec.structs.replace(group, samples=[one.record for one in found if one is not None])
+
+    async def words(self, queues: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Queue -> its tasks; and queue -> terms of some of its jobs, as often as they occur among those."""
+        commands = [["HKEYS", self._key(queue, "slots")] for queue in queues]
+        commands += [["HRANDFIELD", self._key(queue, "terms"), str(SAMPLE), "WITHVALUES"] for queue in queues]
+        answers = await self._gateway.commands(commands) if commands else []
+        tasks = {
+            queue: [task.decode() for task in found if not task.startswith(b" ")]
+            for queue, found in zip(queues, answers[: len(queues)], strict=True)
+        }
+        terms = {
+            queue: [word for words in read_hash(found or []).values() for word in words.decode().split()]
+            for queue, found in zip(queues, answers[len(queues) :], strict=True)
+        }
+        return tasks, terms
 
     # --- candidates --------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from fastapi import APIRouter, Response
@@ -14,10 +14,14 @@ from rota.core.states import JobState
 from rota.history import Load
 from rota.overview import Overview
 from rota.server import shapes
-from rota.server.schemas.overview import OverviewAnswer
+from rota.server.schemas.base import QueueName
+from rota.server.schemas.overview import OverviewAnswer, SuggestionsAnswer
 from rota.server.visits import Viewer, Visit, reply
 
 router = APIRouter(tags=["overview"])
+
+#: Words of one kind.
+SUGGESTED: Final = 200
 
 
 @router.get("/api/overview", response_model=OverviewAnswer)
@@ -48,6 +52,33 @@ async def show_overview(visit: Viewer) -> Response:
         "workflows": None if around is None else {"held": len(overview.held), "parked": len(overview.parked)},
         "server": None if around is None else _server(around),
         "attention": [_attention(alarm) for alarm in alarms(overview, around)],
+    }
+    return reply(answer)
+
+
+@router.get("/api/suggestions", response_model=SuggestionsAnswer)
+async def suggest(visit: Viewer, queue: QueueName | None = None) -> Response:
+    """Words to complete a filter with: of one queue, or of all. Looked up every few seconds for all who ask."""
+    if queue is not None:
+        visit.check_queue(queue)
+    found = await visit.server.suggestions.get()
+    queues = visit.visible(found.queues)
+    asked = queues if queue is None else [queue]
+
+    def words(by_queue: Mapping[str, Sequence[str]]) -> list[str]:
+        return list(dict.fromkeys(word for name in asked for word in by_queue.get(name, ())))[:SUGGESTED]
+
+    announced = [task.task.name for task in await visit.server.catalog.all() if task.task.queue in asked]
+    overview = _visible(visit, await visit.server.overview.get())
+    answer = {
+        "success": True,
+        "queues": queues,
+        "tasks": list(dict.fromkeys([*words(found.tasks), *announced]))[:SUGGESTED],
+        "tags": words(found.tags),
+        "fields": words(found.fields),
+        "errors": words(found.errors),
+        "workers": [worker.id for worker in overview.workers][:SUGGESTED],
+        "workflows": [] if visit.identity.queues else found.workflows,
     }
     return reply(answer)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Path, Query, Response
 
-from rota.core.job import JobRecord, JobRef, checked_id
+from rota.core.job import JobRef, checked_id
 from rota.core.values import is_array, is_object
 from rota.core.workflow import Flow
 from rota.drafts import Draft, Step
@@ -32,12 +32,16 @@ RESULT: Final = "$result"
 async def list_workflows(
     visit: Viewer,
     state: Annotated[list[WorkflowStateName] | None, Query(description="Only those in one of these.")] = None,
+    name: Annotated[str | None, Query(max_length=200, description="Only those of this name.")] = None,
+    cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The latest workflows, the newest first: all that have not ended, and those of the last day."""
     visit.check_unlimited("a list of workflows")
-    infos = await visit.rota.workflows.list(states=[one.lower() for one in state or ()], limit=limit)
-    return reply({"success": True, "workflows": [shapes.workflow_info(info) for info in infos]})
+    states = [one.lower() for one in state or ()]
+    page = await visit.rota.workflows.page(states=states, name=name or "", cursor=cursor, limit=limit)
+    workflows = [shapes.workflow_info(info) for info in page.workflows]
+    return reply({"success": True, "workflows": workflows, "cursor": page.cursor})
 
 
 @router.post("/api/workflows", status_code=201, response_model=WorkflowAnswer)
@@ -145,10 +149,9 @@ async def _read(visit: Visit, workflow_id: str) -> Flow:
 
 
 async def _shape(visit: Visit, flow: Flow) -> dict[str, Any]:
-    refs: Sequence[JobRef] = [JobRef.parse(step) for step in shapes.step_ids(flow)]
+    refs: Sequence[JobRef] = [JobRef.parse(step) for step in shapes.job_ids(flow)]
     found = await visit.server.reads.many(refs)
-    records: dict[str, JobRecord] = {one.record.ref.full_id: one.record for one in found if one is not None}
-    return shapes.workflow(flow, records)
+    return shapes.workflow(flow, {one.record.ref.full_id: one for one in found if one is not None})
 
 
 async def _changed(visit: Visit, action: str, before: Flow) -> Response:

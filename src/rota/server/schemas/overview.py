@@ -91,3 +91,18 @@ class OverviewAnswer(Answer):
     workflows: OverviewWorkflows | None
     server: OverviewServer | None
     attention: list[Attention]
+
+
+class SuggestionsAnswer(Answer):
+    """Words to complete a filter with, the most frequent first. Tags and errors are those of a sample of the jobs."""
+
+    success: Yes
+    queues: list[str]
+    tasks: list[str]
+    tags: list[str]
+    #: Parameters that tasks declared as an index, for `field=name=value`.
+    fields: list[str]
+    errors: list[str]
+    workers: list[str]
+    #: Names of workflows; none for a token that is limited to some queues.
+    workflows: list[str]

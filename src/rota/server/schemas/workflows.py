@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rota.server.schemas.base import Answer, Asked, JobIdText, State, TaskName, WorkflowStateName, Yes, documented
-from rota.server.schemas.jobs import JobOptions
+from rota.server.schemas.jobs import JobAttempt, JobError, JobOptions
 
 
 class NewUndo(JobOptions):
@@ -68,6 +68,11 @@ class WorkflowUndo(Answer):
     jobId: str  # noqa: N815
     #: "none" until it is wanted.
     state: str
+    #: The state of its job, while that is kept.
+    status: State | None
+    attempts: list[JobAttempt]
+    error: JobError | None
+    actions: list[Literal["redrive"]]
 
 
 class WorkflowStep(Answer):
@@ -91,6 +96,13 @@ class WorkflowStep(Answer):
     enqueued_at: str | None
     started_at: str | None
     ended_at: str | None
+    #: Every execution of its job, while that is kept: for a timeline.
+    executions: list[JobAttempt]
+    error: JobError | None
+    #: Jobs of items that did not succeed, where it runs over a list; the first twenty.
+    bad_items: list[str]
+    #: What may be done to its job: a failed step is tried again by redriving it.
+    actions: list[Literal["redrive"]]
     undo: WorkflowUndo | None
 
 
@@ -110,6 +122,8 @@ class WorkflowsAnswer(Answer):
 
     success: Yes
     workflows: list[WorkflowInfo]
+    #: Of the next page; null at the end. A page may be short and still have one.
+    cursor: str | None
 
 
 class WorkflowAnswer(Answer):

@@ -126,7 +126,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
 
 function Figure({ name, children }: { name: string; children: ReactNode }) {
   return (
-    <div className="min-w-16">
+    <div className="min-w-16 sm:w-19">
       <dt className="text-xs text-muted">{name}</dt>
       <dd className="figures flex h-6 items-center text-[13px] whitespace-nowrap">{children}</dd>
     </div>

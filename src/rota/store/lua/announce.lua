@@ -12,10 +12,14 @@
 --
 -- Returns "drain" if it was asked to leave, else ""
 
+-- @include emit
 -- @include now_ms
 -- @include text_of
 
 local now = text_of(now_ms())
+local function state_of(said) return string.match(said or "", '"state":%s*"(%a+)"') end
+-- Only what others show of it differs: its figures change with every sign of life.
+if state_of(redis.call("HGET", workers, worker)) ~= state_of(info) then emit("worker", { worker }) end
 redis.call("HSET", workers, worker, info)
 redis.call("ZADD", seen, now, worker)
 local gone = redis.call("ZRANGE", seen, "-inf", text_of(now - 86400000), "BYSCORE", "LIMIT", 0, 100)

@@ -10,6 +10,7 @@ import { LockList } from "@/components/locks/lock-list";
 import { Empty, Failure, FilteredEmpty, Loading } from "@/components/looks";
 import { More } from "@/components/more";
 import { Page } from "@/components/page";
+import { queueOptions } from "@/lib/queues";
 import { usePolling, useWhileLive } from "@/live/polling";
 import type { LocksSearch } from "@/routes/locks.search";
 
@@ -66,11 +67,4 @@ export function LocksRoute() {
       <More hasMore={locks.hasNextPage} isBusy={locks.isFetchingNextPage} onMore={() => void locks.fetchNextPage()} />
     </Page>
   );
-}
-
-/** All queues; also one that is gone, if the URL names it. */
-export function queueOptions(queues: readonly { name: string }[] | undefined, chosen: string | undefined) {
-  const names = (queues ?? []).map(({ name }) => name);
-  if (chosen !== undefined && !names.includes(chosen)) names.push(chosen);
-  return [{ value: "", label: "All queues" }, ...names.map((name) => ({ value: name, label: name }))];
 }

@@ -48,17 +48,8 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *(
-                "drafts",
-                "operations",
-                "overview",
-                "relatives",
-                "suggestions",
-                "workflows",
-                "signature",
-                "context",
-                "portal",
-            ),
+            *("drafts", "operations", "overview", "relatives", "suggestions", "workflows"),
+            *("signature", "context", "portal"),
         ),
         2,
     ),

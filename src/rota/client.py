@@ -33,7 +33,7 @@ from rota.core.states import JobState
 from rota.core.terms import indexed_fields, terms_of
 from rota.drafts import Draft
 from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError, WorkerNotFound, WrongState
-from rota.events import Event, follow
+from rota.events import EVERYWHERE, Event, follow
 from rota.failures import SUFFIX, check_failure_options
 from rota.history import Load, read_by_task, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
@@ -413,17 +413,25 @@ class Rota:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
         await self._link_of_loop().check()
 
-    async def events(self, *, queues: Sequence[str] | None = None, after: str | None = None) -> AsyncGenerator[Event]:
-        """What happens, as it happens: hints, with ids that can be resumed with `after`. The state is the truth."""
+    async def events(
+        self, *, queues: Sequence[str] | None = None, after: str | None = None, beyond: bool = False, pace: float = 0.0
+    ) -> AsyncGenerator[Event]:
+        """What happens, as it happens: hints, with ids that can be resumed with `after`. The state is the truth.
+
+        With `beyond` also what belongs to no queue: workers, workflows and operations. With a `pace` the server is
+        asked no more often than every so many seconds, however much happens.
+        """
         chosen = [checked_queue(queue) for queue in queues] if queues else None
         link = await self._link()
 
         async def names() -> Sequence[str]:
             if chosen is None:
-                return await link.views.queues()
-            return [name for queue in chosen for name in await link.names_of(queue)]
+                found = await link.views.queues()
+            else:
+                found = [name for queue in chosen for name in await link.names_of(queue)]
+            return [EVERYWHERE, *found] if beyond else found
 
-        async for event in follow(link.gateway, self.keys, names, after):
+        async for event in follow(link.gateway, self.keys, names, after, pace):
             yield event
 
     def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:

@@ -24,11 +24,16 @@ from rota.store.keys import Keys
 BLOCK_MS: Final = 500
 NOTHING_YET_S: Final = 0.5
 BEGINNING: Final = "0-0"
+#: What workers, workflows and operations do belongs to no queue: that is what their events call it.
+EVERYWHERE: Final = "~"
 _ENTRY_ID: Final = re.compile(r"[0-9]+-[0-9]+")
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Some runs of a queue were moved by a verb. `id` resumes after this event."""
+    """Some runs of a queue were moved by a verb. `id` resumes after this event.
+
+    Where the queue is "~", the verb is "worker", "workflow" or "operation", and `runs` are the ids of those.
+    """
 
     id: str
     queue: str
@@ -38,9 +43,16 @@ class Event(msgspec.Struct, frozen=True):
 
 
 async def follow(
-    gateway: Gateway, keys: Keys, queues: Callable[[], Awaitable[Sequence[str]]], after: str | None
+    gateway: Gateway,
+    keys: Keys,
+    queues: Callable[[], Awaitable[Sequence[str]]],
+    after: str | None,
+    pace_s: float = 0.0,
 ) -> AsyncIterator[Event]:
-    """Events of the queues from `after` on, or from now on. `queues` is asked again and again, as new ones come up."""
+    """Events of the queues from `after` on, or from now on. `queues` is asked again and again, as new ones come up.
+
+    With a pace the server is asked no more often than that, whatever happens there.
+    """
     given = None if after is None else _positions(after)
     seen: dict[str, str] = {}
     is_first = True
@@ -63,6 +75,7 @@ async def follow(
             continue
         streams = {keys.queue(queue, "events"): queue for queue in seen}
         found = await gateway.read_streams({stream: seen[queue] for stream, queue in streams.items()}, BLOCK_MS)
+        asked_at = asyncio.get_running_loop().time()
         for stream, entries in found.items():
             queue = streams[stream]
             # Only who is far behind can have been overtaken by the trimming of the stream.
@@ -74,6 +87,8 @@ async def follow(
                 seen[queue] = entry_id
                 for verb, runs in fields.items():
                     yield Event(_cursor(seen), queue, verb, tuple(runs.split(" ")), _order(entry_id)[0])
+        if found and pace_s:
+            await asyncio.sleep(max(0.0, asked_at + pace_s - asyncio.get_running_loop().time()))
 
 
 def check_position(after: str) -> None:

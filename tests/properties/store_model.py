@@ -221,10 +221,11 @@ class Model:
 
     def hand_back(self, name: str, started: str) -> None:
         run = self.runs[name]
-        self._come_back(run, is_charged=run.at_most_once and started == "started")
+        is_started = started == "started"
+        self._come_back(run, is_charged=run.at_most_once and is_started, is_started=is_started)
 
     def lose(self, name: str) -> None:
-        self._come_back(self.runs[name], is_charged=True)
+        self._come_back(self.runs[name], is_charged=True, is_started=True)
 
     def leave(self, worker: str) -> None:
         self.beats.pop(worker, None)
@@ -252,7 +253,7 @@ class Model:
             if run.state == "processing" and run.lease <= self.now:
                 never_heard = not run.is_renewed and self.beats.get(run.worker, 0) - run.claimed_at >= HEARD_MS
                 run.claim = NOBODY
-                self._come_back(run, is_charged=not never_heard)
+                self._come_back(run, is_charged=not never_heard, is_started=not never_heard)
             elif run.is_stopping and run.lease <= self.now:
                 self._release(run)
 
@@ -260,8 +261,10 @@ class Model:
         run.due = self.now + delay
         run.state = "pending" if delay == 0 else "scheduled"
 
-    def _come_back(self, run: Run, *, is_charged: bool) -> None:
+    def _come_back(self, run: Run, *, is_charged: bool, is_started: bool) -> None:
         run.state = "pending"
+        if not is_started:
+            run.attempt -= 1
         if not is_charged:
             run.handbacks += 1
             return

@@ -205,3 +205,51 @@ def test_a_reader_that_leaves_leaves_nothing_behind(live: Live, app: FastAPI) ->
         eventually_sync(lambda: app.state.rota_server.readers == 1)
     eventually_sync(lambda: app.state.rota_server.readers == 0)
     assert not [thread for thread in threading.enumerate() if thread.name == "rota-events"]
+
+
+def test_one_connection_tells_of_workers_workflows_operations_and_schedules(live: Live, rota: Rota) -> None:
+    topics = "jobs,queues,stats,schedules,workers,workflows,operations"
+    post(live, queue="mail")
+    told: dict[str, list[str]] = {}
+    with follow(live, topics=topics) as reader:
+        ask = {"POST": httpx2.post, "PUT": httpx2.put}
+        schedule = {"rule": {"every": 60}, "type": "x", "queue": "mail"}
+        ask["PUT"](f"{live.url}/api/schedules/hourly", json=schedule).raise_for_status()
+        steps = {"name": "order", "id": "flow", "steps": [{"type": "x", "queue": "mail"}]}
+        ask["POST"](f"{live.url}/api/workflows", json=steps).raise_for_status()
+        where = {"action": "cancel", "where": {"queue": "mail"}}
+        operation = ask["POST"](f"{live.url}/api/operations", json=where).json()["operation"]["id"]
+        rota.wait_for(_announce(rota, "w1"))
+        while not {"workers", "workflows", "operations", "schedules"} <= told.keys():
+            body = reader.next()["data"]
+            told |= {name: ids for name, ids in body.items() if name not in ("changes", "stats") and ids}
+
+    assert told == {
+        "workers": ["w1"], "workflows": ["flow"], "operations": [operation], "schedules": ["mail:hourly"],
+    }  # fmt: skip
+
+
+async def _announce(rota: Rota, worker: str) -> None:
+    store = rota.connect(worker)
+    await store.announce('{"state":"active","queues":["mail"]}')
+    await store.gateway.close()
+
+
+def test_a_worker_that_only_says_it_lives_is_no_event(live: Live, rota: Rota) -> None:
+    rota.wait_for(_announce(rota, "w1"))
+    with follow(live, topics="workers,jobs") as reader:
+        rota.wait_for(_announce(rota, "w1"))
+        post(live, queue="mail")
+        body = reader.next()["data"]
+
+    assert "workers" not in body
+    assert [change["verb"] for change in body["changes"]] == ["enqueue"]
+
+
+def test_what_concerns_all_queues_is_refused_to_limited_tokens(rota: Rota) -> None:
+    text = rota.wait_for(Tokens(rota).create(Role.VIEWER, name="mail only", queues=["mail"]))[0]
+    with Live(create_app(rota)) as live:
+        headers = {"Authorization": f"Bearer {text}"}
+        answer = httpx2.get(f"{live.url}/api/events", params={"topics": "workers"}, headers=headers)
+
+    assert answer.status_code == 403

@@ -55,11 +55,11 @@ async def test_one_that_is_asked_to_stop_hears_of_it_when_it_saves(driver: Drive
 
 
 async def test_what_is_no_longer_kept_is_not_listed(driver: Driver) -> None:
-    store, _ = await opened(driver, "old")
-    await opened(driver, "new")
-    driver.redis.delete(driver.keys.shared("operation", "old"))
+    store, _ = await opened(driver, "a")
+    await opened(driver, "b")
+    driver.redis.delete(driver.keys.shared("operation", "a"))
 
-    assert await store.take("one", limit=5) == ["new"]
+    assert await store.take("one", limit=5) == ["b"]
 
-    assert [info.id for info in await store.recent(9)] == ["new"]
+    assert [info.id for info in await store.recent(9)] == ["b"]
     assert driver.redis.zcard(driver.keys.shared("operations")) == 1

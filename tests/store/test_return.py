@@ -20,7 +20,8 @@ async def test_what_is_given_back_is_pending_at_once_and_spends_nothing(driver: 
 
     assert await driver.state(ref) is JobState.PENDING
     (again,) = await driver.worker("w2").claim()
-    assert again.counts == Counts(attempt=2, handbacks=1)
+    # What never started was no attempt.
+    assert again.counts == Counts(attempt=2 if started == "started" else 1, handbacks=1)
 
 
 async def test_what_may_run_only_once_is_not_handed_back_once_started(driver: Driver) -> None:

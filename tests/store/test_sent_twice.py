@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,8 @@ class Echo:
         self.but_for = but_for
         self.answers: list[tuple[Any, Any]] = []
         self._run, self._run_many = driver.gateway.run, driver.gateway.run_many
+        #: What is sent at the same time is looked at one by one.
+        self._alone = asyncio.Lock()
 
     def start(self) -> None:
         self.driver.gateway.run = self.run
@@ -47,11 +50,12 @@ class Echo:
         return await self._twice(lambda: self._run_many(calls))
 
     async def _twice(self, send: Callable[[], Awaitable[Any]]) -> Any:
-        first = await send()
-        after_first = self.driver.dump(*self.but_for)
-        self.driver.advance(5)
-        second = await send()
-        assert self.driver.dump(*self.but_for) == after_first
+        async with self._alone:
+            first = await send()
+            after_first = self.driver.dump(*self.but_for)
+            self.driver.advance(5)
+            second = await send()
+            assert self.driver.dump(*self.but_for) == after_first
         self.answers.append((first, second))
         return second
 

@@ -35,15 +35,16 @@ class Attempt(msgspec.Struct, frozen=True):
 
 def attempts_of(record: JobRecord, history: Sequence[HistoryEntry]) -> list[Attempt]:
     """The first one first. Of a run with a long history only the latest changes are kept, and so are its attempts."""
-    attempts = [
-        Attempt(entry.attempt, entry.worker, entry.since, entry.at, OUTCOMES.get(entry.verb, entry.state), entry.note)
-        for entry in history
-        if entry.since and entry.attempt
-    ]
+    attempts: dict[int, Attempt] = {}
+    for entry in history:
+        if entry.since and entry.attempt:
+            outcome = OUTCOMES.get(entry.verb, entry.state)
+            # The first to speak of an attempt ended it: a cancel that comes later, while it waits, did not.
+            attempts.setdefault(
+                entry.attempt, Attempt(entry.attempt, entry.worker, entry.since, entry.at, outcome, entry.note)
+            )
     number = record.counts.attempt
-    is_known = any(attempt.number == number and attempt.started_at == record.claimed_at for attempt in attempts)
-    if record.claimed_at is not None and number and not is_known:
-        is_over = record.state is not JobState.PROCESSING
-        outcome = record.state.value if is_over else "running"
-        attempts.append(Attempt(number, record.worker, record.claimed_at, record.ended_at, outcome))
-    return sorted(attempts, key=lambda attempt: (attempt.started_at, attempt.number))
+    if record.claimed_at is not None and number and number not in attempts:
+        outcome = "running" if record.state is JobState.PROCESSING else record.state.value
+        attempts[number] = Attempt(number, record.worker, record.claimed_at, record.ended_at, outcome)
+    return [attempts[number] for number in sorted(attempts)]

@@ -132,6 +132,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "operation_due": KeySpec(
         "operation_due", "zset", "operations", "with its operation", "operation that goes on -> when to see to it"
     ),
+    "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and operations"),
     "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
     "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),
     "token_uses": KeySpec("token_uses", "hash", "server", PERMANENT, "API token -> when it was last used, ms"),

@@ -7,9 +7,18 @@ import { keys } from "@/api/keys";
 
 export type AuditEntry = Schemas["AuditEntry"];
 
-export const auditQuery = infiniteQueryOptions({
-  queryKey: keys.audit,
-  queryFn: ({ pageParam }) => answer(api.GET("/api/audit", { params: { query: { cursor: pageParam, limit: 200 } } })),
-  initialPageParam: undefined as string | undefined,
-  getNextPageParam: (page) => page.cursor ?? undefined,
-});
+export interface AuditFilters {
+  readonly who?: string;
+  readonly action?: string;
+  readonly target?: string;
+}
+
+export function auditQuery(filters: AuditFilters) {
+  return infiniteQueryOptions({
+    queryKey: [...keys.audit, filters],
+    queryFn: ({ pageParam }) =>
+      answer(api.GET("/api/audit", { params: { query: { ...filters, cursor: pageParam, limit: 100 } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.cursor ?? undefined,
+  });
+}

@@ -3,7 +3,6 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import type { JobState } from "@/lib/states";
 import type { JobsSearch } from "@/routes/jobs.search";
 import { classes } from "@/lib/classes";
 
@@ -18,12 +17,6 @@ export function JobLink({ id, children, className }: { id: string; children?: Re
   );
 }
 
-export interface JobsFilter {
-  readonly state?: JobState;
-  readonly queue?: string;
-  readonly type?: string;
-}
-
 /** The jobs that a number counts. */
 export function JobsLink({
   filter,
@@ -31,18 +24,13 @@ export function JobsLink({
   children,
   className,
 }: {
-  filter: JobsFilter;
+  filter: JobsSearch;
   label?: string;
   children: ReactNode;
   className?: string;
 }) {
   return (
-    <Link
-      to="/jobs"
-      search={filter as unknown as JobsSearch}
-      aria-label={label}
-      className={classes(LOOK, className ?? "figures")}
-    >
+    <Link to="/jobs" search={filter} aria-label={label} className={classes(LOOK, className ?? "figures")}>
       {children}
     </Link>
   );

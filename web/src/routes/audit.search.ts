@@ -4,11 +4,12 @@ import { text } from "@/lib/search";
 
 export interface AuditSearch {
   readonly who?: string;
+  /** As cancel, pause, purge. */
   readonly action?: string;
   /** Part of what was changed. */
-  readonly text?: string;
+  readonly target?: string;
 }
 
 export function readAuditSearch(search: Record<string, unknown>): AuditSearch {
-  return { who: text(search.who), action: text(search.action), text: text(search.text) };
+  return { who: text(search.who), action: text(search.action, 50), target: text(search.target) };
 }

@@ -45,7 +45,7 @@ export function OverviewRoute() {
   }
   if (overview.data.queues.length === 0) {
     return (
-      <Page title="Welcome to Rota">
+      <Page title="Overview">
         <FirstRun />
       </Page>
     );

@@ -8,9 +8,9 @@ again it goes on where it was. Events are hints: ids and counts, never what jobs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Header, Query
@@ -18,7 +18,7 @@ from fastapi.responses import StreamingResponse
 
 from rota.core.job import JobRef
 from rota.errors import RotaError, StoreError
-from rota.events import Event, check_position
+from rota.events import EVERYWHERE, Event, check_position
 from rota.server import shapes
 from rota.server.problems import Problem, problem_of
 from rota.server.schemas.base import FullId, QueueName
@@ -26,7 +26,9 @@ from rota.server.visits import Viewer, Visit
 
 router = APIRouter(tags=["events"])
 
-Topic = Literal["jobs", "queues", "stats"]
+TOPICS: Final = ("jobs", "queues", "schedules", "stats", "workers", "workflows", "operations")
+#: Of those, what belongs to no queue, by the verb of its events.
+BEYOND: Final[Mapping[str, str]] = {"worker": "workers", "workflow": "workflows", "operation": "operations"}
 #: Between two messages to one reader: what is shown is less than a second old.
 PACE_S: Final = 0.25
 #: A comment after this much silence keeps proxies from closing the connection.
@@ -35,8 +37,13 @@ HEARTBEAT_S: Final = 15.0
 QUEUED: Final = 500
 #: Runs that one event names; it counts them all.
 NAMED: Final = 50
-#: Events about a queue, and not about its jobs.
+#: Events about a queue, and not about its jobs; and about schedules.
 QUEUE_VERBS: Final = frozenset({"pause", "resume"})
+SCHEDULE_VERBS: Final = frozenset({"put_schedule", "pause_schedule", "remove_schedule"})
+#: Where a verb leaves its runs, if there is only one state it can leave them in.
+STATES: Final[Mapping[str, str]] = {
+    "claim": "PROCESSING", "completed": "COMPLETED", "failed": "FAILED", "cancelled": "CANCELLED",
+}  # fmt: skip
 
 
 @router.get(
@@ -47,7 +54,7 @@ QUEUE_VERBS: Final = frozenset({"pause", "resume"})
 async def follow_events(
     visit: Viewer,
     topics: Annotated[
-        str, Query(max_length=100, description="Of jobs, queues, stats; with commas between.", pattern=r"^[a-z,]*$")
+        str, Query(max_length=100, description=f"Of {', '.join(TOPICS)}; with commas between.", pattern=r"^[a-z,]*$")
     ] = "jobs,queues",
     queue: Annotated[list[QueueName] | None, Query(max_length=100, description="Only of these.")] = None,
     job: Annotated[FullId | None, Query(description="Only of this job.")] = None,
@@ -56,11 +63,16 @@ async def follow_events(
 ) -> StreamingResponse:
     """What happens, as server-sent events. Resume with the `Last-Event-ID` of the last; a `reset` says to read again.
 
-    An event is `changes` with `changes: [{queue, verb, count, runs, at}]` and, for topic stats, `stats` by queue.
+    An event is `changes` with `changes: [{queue, verb, state, count, runs, at}]`: for topic jobs what happened to runs,
+    for queues `pause` and `resume`. Beside it stand, for other topics, `stats` by queue, and the ids of `schedules`,
+    `workers`, `workflows` and `operations` that changed.
     """
-    wanted = frozenset(topics.split(",")) & {"jobs", "queues", "stats"}
+    wanted = frozenset(topics.split(",")) & frozenset(TOPICS)
     if not wanted:
-        raise Problem(422, "invalid", f"topics: {topics!r} names none of jobs, queues, stats")
+        raise Problem(422, "invalid", f"topics: {topics!r} names none of {', '.join(TOPICS)}")
+    beyond = wanted & frozenset(BEYOND.values())
+    if beyond:
+        visit.check_unlimited(" and ".join(sorted(beyond)))
     run = await _run_of(visit, job) if job is not None else None
     queues = await _queues(visit, queue, job)
     server = visit.server
@@ -76,7 +88,7 @@ async def follow_events(
     if position:
         check_position(position)
     await visit.rota.check()
-    events = visit.rota.events(queues=queues, after=position or None)
+    events = visit.rota.events(queues=queues, after=position or None, beyond=bool(beyond), pace=PACE_S)
     stream = Stream(visit, events, wanted, run)
     return StreamingResponse(
         stream.messages(),
@@ -159,22 +171,21 @@ class Stream:
         if any(event.verb == "reset" for event in events):
             return _encode("reset", {"queues": sorted({event.queue for event in events})}, last)
         changes: dict[tuple[str, str], dict[str, Any]] = {}
+        others: dict[str, dict[str, None]] = {}
         for event in events:
-            if not self._is_wanted(event):
-                continue
-            change = changes.setdefault(
-                (event.queue, event.verb),
-                {"queue": event.queue, "verb": event.verb, "count": 0, "runs": [], "at": event.at},
-            )
-            change["count"] += len(event.runs)
-            change["runs"] += event.runs[: NAMED - len(change["runs"])]
-            change["at"] = event.at
+            if event.queue == EVERYWHERE:
+                others.setdefault(BEYOND.get(event.verb, ""), {}).update(dict.fromkeys(event.runs))
+            elif event.verb in SCHEDULE_VERBS:
+                others.setdefault("schedules", {}).update({f"{event.queue}:{name}": None for name in event.runs})
+            elif self._is_wanted(event):
+                _add(changes, event)
         for change in changes.values():
             change["at"] = shapes.exact_moment(change["at"])
         body: dict[str, Any] = {"changes": list(changes.values())}
+        body |= {topic: list(ids) for topic, ids in others.items() if topic in self._topics and self._run is None}
         if "stats" in self._topics:
-            body["stats"] = await self._stats(sorted({event.queue for event in events}))
-        if not body["changes"] and not body.get("stats"):
+            body["stats"] = await self._stats(sorted({event.queue for event in events} - {EVERYWHERE}))
+        if not any(body.values()):
             # Nothing for this reader; but it shall not be told of it again.
             return f"id: {last}\n\n".encode()
         return _encode("changes", body, last)
@@ -190,6 +201,20 @@ class Stream:
         except StoreError:
             return {}  # the next event brings them, or the trouble itself
         return {info.name: shapes.stats(info.counts) for info in infos}
+
+
+def _add(changes: dict[tuple[str, str], dict[str, Any]], event: Event) -> None:
+    """Counts an event with others of its queue and verb; some of its runs are named."""
+    change = changes.setdefault(
+        (event.queue, event.verb),
+        {
+            "queue": event.queue, "verb": event.verb, "state": STATES.get(event.verb), "count": 0, "runs": [],
+            "at": event.at,
+        },
+    )  # fmt: skip
+    change["count"] += len(event.runs)
+    change["runs"] += event.runs[: NAMED - len(change["runs"])]
+    change["at"] = event.at
 
 
 def _encode(event: str, data: dict[str, Any], last: str | None) -> bytes:

@@ -56,12 +56,6 @@ async def list_schedules(visit: Viewer, queue: QueueName | None = None, tz: Zone
     return reply({"success": True, "schedules": [visit.server.shapes.schedule(info, zone) for info in infos]})
 
 
-@router.get("/api/schedules/{schedule_id}", response_model=ScheduleAnswer)
-async def show_schedule(visit: Viewer, schedule_id: ScheduleId, tz: Zone = None) -> Response:
-    """One schedule, with times in a zone of your choice."""
-    return _answer(visit, await _find(visit, schedule_id), checked_zone(tz) if tz is not None else None)
-
-
 @router.post("/api/schedules/preview", response_model=SchedulePreviewAnswer)
 async def preview_schedule(visit: Viewer, body: PreviewSchedule) -> Response:
     """What a rule means, in words and in its next times. Nothing is stored."""
@@ -70,6 +64,12 @@ async def preview_schedule(visit: Viewer, body: PreviewSchedule) -> Response:
     now = await (await visit.rota.checked_views()).now()
     coming = [datetime.fromtimestamp(tick / 1000, zone).isoformat() for tick in islice(ticks(rule, now), body.count)]
     return reply({"success": True, "words": in_words(rule), "next_runs": coming})
+
+
+@router.get("/api/schedules/{schedule_id}", response_model=ScheduleAnswer)
+async def show_schedule(visit: Viewer, schedule_id: ScheduleId, tz: Zone = None) -> Response:
+    """One schedule, with times in a zone of your choice."""
+    return _answer(visit, await _find(visit, schedule_id), checked_zone(tz) if tz is not None else None)
 
 
 @router.put("/api/schedules/{schedule_id}", response_model=ScheduleAnswer)

@@ -11,10 +11,11 @@
 --
 -- Returns "due" if somebody must see to one of them, else "done"
 
+-- @include emit
 -- @include flow_state
 -- @include now_ms
 
-local now, answer = now_ms(), "done"
+local now, answer, advanced, is_advanced = now_ms(), "done", {}, {}
 local GOOD, OPEN = "completed", "waiting"
 
 for at = 2, #ARGV, 6 do
@@ -23,6 +24,7 @@ for at = 2, #ARGV, 6 do
   local state, before = unpack(redis.call("HMGET", key, "state", part))
   local latest, was = string.match(before or "-1 waiting", "^(%-?%d+) (%a+)")
   if state and not HAS_ENDED[state] and tonumber(number) > tonumber(latest) then
+    if not is_advanced[id] then advanced[#advanced + 1], is_advanced[id] = id, true end
     redis.call("HSET", key, part, number .. " " .. outcome .. " " .. attempts)
     if result ~= "" then redis.call("HSET", key, "r" .. string.sub(part, 2), result) end
     local kind, place = string.match(part, "^(%a)(%d+)")
@@ -52,4 +54,5 @@ for at = 2, #ARGV, 6 do
     end
   end
 end
+emit("workflow", advanced)
 return answer

@@ -15,6 +15,7 @@
 -- Returns the server's time, ms, and behind it what nobody sees to just now: "flows", "operations"; and "drain" if the
 -- worker was asked to leave
 
+-- @include emit
 -- @include now_ms
 -- @include text_of
 
@@ -25,6 +26,9 @@ local function is_due(key)
   return first and tonumber(first) <= tonumber(now)
 end
 
+local function state_of(said) return string.match(said or "", '"state":%s*"(%a+)"') end
+-- Only what others show of it differs: its figures change with every sign of life.
+if state_of(redis.call("HGET", workers, worker)) ~= state_of(info) then emit("worker", { worker }) end
 redis.call("HSET", workers, worker, info)
 redis.call("ZADD", seen, now, worker)
 local gone = redis.call("ZRANGE", seen, "-inf", text_of(now - 86400000), "BYSCORE", "LIMIT", 0, 100)

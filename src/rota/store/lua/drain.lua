@@ -12,12 +12,13 @@
 --
 -- Returns "draining" | "stopped" | "missing"
 
+-- @include emit
 -- @include now_ms
 -- @include text_of
 
 local said = redis.call("HGET", workers, worker)
 if not said then return "missing" end
 if cjson.decode(said).state == "stopped" then return "stopped" end
-redis.call("HSETNX", drains, worker, text_of(now_ms()))
+if redis.call("HSETNX", drains, worker, text_of(now_ms())) == 1 then emit("worker", { worker }) end
 redis.call("PUBLISH", inbox .. worker, "drain")
 return "draining"

@@ -14,6 +14,7 @@
 --
 -- Returns its state | "in_use" (there is another one of that id)
 
+-- @include emit
 -- @include flow_state
 -- @include now_ms
 -- @include text_of
@@ -25,4 +26,5 @@ redis.call("HSET", key, "created_at", text_of(now), "done", 0, "bad", 0, "nonce"
 for at = 5, #ARGV, 2 do redis.call("HSET", key, ARGV[at], ARGV[at + 1]) end
 redis.call("ZADD", flows, text_of(now), id)
 redis.call("ZADD", flow_due, text_of(now + look_ms), id)
+emit("workflow", { id })
 return flow_state(id, "running", now)

@@ -37,7 +37,7 @@ for at = 3, #ARGV, 3 do
 end
 
 local released = stall(lost, now, "reports", function(run)
-  return not unstarted[run] and policy(run).at_most_once
+  return not unstarted[run] and policy(run).at_most_once, unstarted[run]
 end)
 wake(math.min(released, 8))
 write_tally(now)

@@ -14,6 +14,7 @@
 --
 -- Returns "saved" | "lost" (somebody else has taken it) | "stop" (it was asked to)
 
+-- @include emit
 -- @include now_ms
 -- @include text_of
 
@@ -28,4 +29,5 @@ else
   redis.call("ZADD", operation_due, text_of(now + hold_ms), id)
 end
 redis.call("PEXPIRE", key, kept_ms)
+emit("operation", { id })
 return state == "stopping" and outcome == "" and "stop" or "saved"

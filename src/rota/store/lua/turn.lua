@@ -15,6 +15,7 @@
 --
 -- Returns the state it is in | "stale" | "missing"
 
+-- @include emit
 -- @include flow_state
 -- @include now_ms
 -- @include text_of
@@ -31,5 +32,8 @@ if next_ms == "" then
 else
   redis.call("ZADD", flow_due, text_of(now + next_ms), id)
 end
-if state ~= "" then current = flow_state(id, state, now) end
+if state ~= "" then
+  current = flow_state(id, state, now)
+  emit("workflow", { id })
+end
 return current

@@ -27,7 +27,7 @@ export function TaskTable({ label, tasks, order }: TaskTableProps) {
         {tasks.map((task) => (
           <tr key={`${task.queue} ${task.type}`}>
             <Td className="max-w-0 min-w-32 truncate" title={`${task.type} in ${task.queue}`}>
-              <JobsLink filter={{ queue: task.queue, type: task.type }} className="font-medium">
+              <JobsLink filter={{ queue: task.queue, task: task.type }} className="font-medium">
                 {task.type}
               </JobsLink>{" "}
               <span className="text-xs text-muted">{task.queue}</span>

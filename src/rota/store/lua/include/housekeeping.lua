@@ -84,7 +84,8 @@ local function reap(now, bound)
       -- Never renewed, though its owner beat well after claiming it: the owner lives and never heard of this claim.
       local beat = redis.call("HGET", beats, r.worker)
       local never_named = lease_of[run] == r.claimed_at + lease_ms
-      return not (never_named and beat and beat - r.claimed_at >= 1000)
+      local is_unheard = never_named and beat and beat - r.claimed_at >= 1000
+      return not is_unheard, is_unheard
     end)
   end
   local stopped = redis.call("ZRANGE", stopping, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)

@@ -1,7 +1,8 @@
 -- Takes runs from an owner that is gone. A stall is charged unless the owner lives and just never heard of this
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
--- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken.
+-- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken. What never started
+-- was no attempt. `charge_of` says whether a stall is charged, and whether it never started.
 -- keys: runs, pending, processing, failed, locked, followers, errors, progress
 -- @include alert
 -- @include count_run
@@ -26,11 +27,14 @@ local function stall(lost, now, owner, charge_of)
       local r = read_record(line)
       local options = policy(run)
       if owner == "gone" then r.claim = "-" end
-      local charged, task = charge_of(run, r), nil
-      local entry = {
-        at = now, verb = charged and "reap" or "return", worker = r.worker, attempt = tonumber(r.attempt),
-        since = tonumber(r.claimed_at),
-      }
+      local charged, is_unstarted = charge_of(run, r)
+      local task
+      local entry = { at = now, verb = charged and "reap" or "return", worker = r.worker }
+      if is_unstarted then
+        r.attempt, r.claimed_at = math.max(0, r.attempt - 1), "-"
+      else
+        entry.attempt, entry.since = tonumber(r.attempt), tonumber(r.claimed_at)
+      end
       if charged then
         r.stalls = r.stalls + 1
         task = count_run(run, "stalled")

@@ -24,7 +24,8 @@ from fastapi import FastAPI, Response
 
 from benchmarks.machine import CLIENT_CORES, SERVER_CORES, fine_cpu_of, pinned
 from rota import Rota
-from rota.server import create_app, schemas
+from rota.server import create_app
+from rota.server.schemas.jobs import NewJob, NewJobAnswer
 from rota.server.visits import reply
 from tests.servers import new_server
 
@@ -52,8 +53,8 @@ def bare_app() -> Any:
         "job": {"data": json.dumps(BODY["data"]), "padding": "x" * 600},
     }  # fmt: skip
 
-    @app.post("/api/jobs", status_code=201, response_model=schemas.NewJobAnswer)
-    async def enqueue_job(body: schemas.NewJob) -> Response:
+    @app.post("/api/jobs", status_code=201, response_model=NewJobAnswer)
+    async def enqueue_job(body: NewJob) -> Response:
         return reply({**answer, "type": body.type}, 201)
 
     return app

@@ -27,11 +27,12 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "cli __main__",
         "server autoscaler",
         "worker testing prometheus",
+        "attention",
         "doctor loading",
         "otel",
         "rota",
         "client link listing history operations tasks failures jobs events middleware schedules drafts workflows "
-        "signature context portal",
+        "overview relatives signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -47,7 +48,7 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("drafts", "operations", "workflows", "signature", "context", "portal"),
+            *("drafts", "operations", "overview", "relatives", "workflows", "signature", "context", "portal"),
         ),
         2,
     ),

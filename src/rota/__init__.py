@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rota.client import Rota
     from rota.context import Context, Depends
     from rota.core.after import known, may_fail
+    from rota.core.attempts import Attempt
     from rota.core.history import Counted, Series, Times
     from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         TaskConflict,
         TaskSignal,
         UnknownTask,
+        WorkerNotFound,
         WorkflowFailed,
         WorkflowNotFound,
         WrongState,
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from rota.jobs import DeadLetters, Job, Queue
     from rota.middleware import Middleware
     from rota.operations import Operations
+    from rota.overview import Overview
+    from rota.relatives import Relative, Relatives
     from rota.schedules import ScheduleInfo, Schedules
     from rota.store.operations import OperationInfo
     from rota.store.search import Group
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from rota.workflows import Workflow
 
 __all__ = [
+    "Attempt",
     "Call",
     "Cancel",
     "ConfigurationError",
@@ -105,6 +110,7 @@ __all__ = [
     "OperationInfo",
     "OperationNotFound",
     "Operations",
+    "Overview",
     "Page",
     "PayloadTooLarge",
     "PermanentError",
@@ -112,6 +118,8 @@ __all__ = [
     "Queue",
     "QueueInfo",
     "Reject",
+    "Relative",
+    "Relatives",
     "ResultTimeout",
     "Retry",
     "RetryLater",
@@ -138,6 +146,7 @@ __all__ = [
     "UnknownTask",
     "Update",
     "WorkerInfo",
+    "WorkerNotFound",
     "Workflow",
     "WorkflowFailed",
     "WorkflowInfo",
@@ -152,6 +161,7 @@ _HOMES: Final = {
     "rota.client": "Rota",
     "rota.context": "Context Depends",
     "rota.core.after": "known may_fail",
+    "rota.core.attempts": "Attempt",
     "rota.core.history": "Counted Series Times",
     "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
@@ -164,14 +174,16 @@ _HOMES: Final = {
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound LeaseLost OperationNotFound PayloadTooLarge PermanentError ResultTimeout "
         "RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
-        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal UnknownTask WorkflowFailed WorkflowNotFound "
-        "WrongState"
+        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal UnknownTask WorkerNotFound WorkflowFailed "
+        "WorkflowNotFound WrongState"
     ),
     "rota.events": "Event",
     "rota.history": "Load",
     "rota.jobs": "DeadLetters Job Queue",
     "rota.middleware": "Middleware",
     "rota.operations": "Operations",
+    "rota.overview": "Overview",
+    "rota.relatives": "Relative Relatives",
     "rota.schedules": "ScheduleInfo Schedules",
     "rota.store.operations": "OperationInfo",
     "rota.store.search": "Group",

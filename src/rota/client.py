@@ -31,15 +31,16 @@ from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.core.terms import indexed_fields, terms_of
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError
+from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError, WorkerNotFound, WrongState
 from rota.events import Event, follow
 from rota.failures import SUFFIX, check_failure_options
-from rota.history import Load, read_history, read_loads, read_totals
+from rota.history import Load, read_by_task, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
 from rota.link import Durability, Link, checked_durability
 from rota.listing import Filters, list_jobs
 from rota.middleware import AMBIENT, Middleware, wrap_enqueue, wrap_store
 from rota.operations import Operations
+from rota.overview import Overview, read_overview
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import find_address
@@ -353,6 +354,26 @@ class Rota:
         """The workers heard of in the last day, ALIVE or DEAD, and what each is running."""
         return await (await self._link()).views.workers()
 
+    async def drain(self, worker: str) -> str:
+        """Asks a worker to take no more jobs, finish what it runs, however long that takes, and leave with code 0.
+
+        `worker` is one of `workers()`, or the name that it was given, if one worker of that name lives. Returns its id;
+        it shows as draining within moments. Asked again, nothing changes. Raises WorkerNotFound, WrongState when it has
+        stopped, InvalidOption when several are called that.
+        """
+        link = await self._link()
+        workers = await link.views.workers()
+        found = [one.id for one in workers if one.id == worker]
+        found = found or [one.id for one in workers if one.status == "ALIVE" and one.name == worker]
+        if len(found) > 1:
+            raise InvalidOption("worker", f"{worker!r} may mean {', '.join(sorted(found))}: say which")
+        outcome = await link.store.drain(found[0]) if found else "missing"
+        if outcome == "missing":
+            raise WorkerNotFound(worker)
+        if outcome == "stopped":
+            raise WrongState(f"worker {found[0]}", "stopped", "drain")
+        return found[0]
+
     async def history(
         self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
         step: Seconds | None = None,
@@ -365,6 +386,12 @@ class Rota:
         """
         return await read_history(await self._link(), queue=queue, task=task, since=since, step=step)
 
+    async def history_by_task(
+        self, *, queue: str | None = None, since: Seconds = 3600
+    ) -> dict[str, dict[str, Counted]]:
+        """Queue -> task -> what was counted of it for so many seconds back, to the minute, or beyond a day the hour."""
+        return await read_by_task(await self._link(), queue=queue, since=since)
+
     async def totals(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
         """Queue -> task -> all that was ever counted, whoever has been restarted since."""
         return await read_totals(await self._link(), queue)
@@ -372,6 +399,10 @@ class Rota:
     async def loads(self, queues: Sequence[str] | None = None) -> list[Load]:
         """How much there is to do in each queue, how fast it comes and goes, and who works on it."""
         return await read_loads(await self._link(), queues)
+
+    async def overview(self) -> Overview:
+        """How everything stands, at one glance; cheap enough to be asked for every second."""
+        return await read_overview(await self._link())
 
     async def check(self) -> None:
         """Asks the server whether it can be used. Raises StoreError that says why not."""
@@ -558,12 +589,20 @@ class Rota:
         """`workers`, for code that is not async."""
         return self.wait_for(self.workers())
 
+    def drain_sync(self, worker: str) -> str:
+        """`drain`, for code that is not async."""
+        return self.wait_for(self.drain(worker))
+
     def history_sync(
         self, *, queue: str | None = None, task: str | None = None, since: Seconds | datetime = 3600,
         step: Seconds | None = None,
     ) -> Series:  # fmt: skip
         """`history`, for code that is not async."""
         return self.wait_for(self.history(queue=queue, task=task, since=since, step=step))
+
+    def history_by_task_sync(self, *, queue: str | None = None, since: Seconds = 3600) -> dict[str, dict[str, Counted]]:
+        """`history_by_task`, for code that is not async."""
+        return self.wait_for(self.history_by_task(queue=queue, since=since))
 
     def totals_sync(self, queue: str | None = None) -> dict[str, dict[str, Counted]]:
         """`totals`, for code that is not async."""
@@ -572,6 +611,10 @@ class Rota:
     def loads_sync(self, queues: Sequence[str] | None = None) -> list[Load]:
         """`loads`, for code that is not async."""
         return self.wait_for(self.loads(queues))
+
+    def overview_sync(self) -> Overview:
+        """`overview`, for code that is not async."""
+        return self.wait_for(self.overview())
 
     def check_sync(self) -> None:
         """`check`, for code that is not async."""

@@ -75,6 +75,7 @@ class Facts:
     maxmemory: int | None = None
     used_memory: int = 0
     policy: str = ""
+    evicted_keys: int = 0
     #: What was refused when rights were tried out.
     denied: str = ""
     is_full: bool = False
@@ -280,8 +281,11 @@ def _bytes(number: int) -> str:
 # --- collecting --------------------------------------------------------------------------------------------------
 
 
-async def collect(rota: Rota) -> Facts:
-    """Asks the server. What one question is refused is left open; the others are asked all the same."""
+async def collect(rota: Rota, *, tries_rights: bool = True) -> Facts:
+    """Asks the server. What one question is refused is left open; the others are asked all the same.
+
+    Without `tries_rights` nothing is written.
+    """
     store = rota.connect(f"doctor-{secrets.token_hex(6)}")
     try:
         latency_ms, skew_ms = await _measure(store)
@@ -289,7 +293,7 @@ async def collect(rota: Rota) -> Facts:
         role = {"master": "primary", "slave": "replica"}.get(str(info.get("role", "")), str(info.get("role", "")))
         server, version = _version_of(info)
         is_usable = role != "replica" and (not version or version >= OLDEST.get(server, ()))
-        denied, is_full = await _try_rights(store) if is_usable else ("", False)
+        denied, is_full = await _try_rights(store) if is_usable and tries_rights else ("", False)
         queues, workers = await _standing(rota, is_usable=is_usable)
         return Facts(
             address=rota.address,
@@ -302,6 +306,7 @@ async def collect(rota: Rota) -> Facts:
             maxmemory=int(info["maxmemory"]) if "maxmemory" in info else None,
             used_memory=int(info.get("used_memory", 0)),
             policy=str(info.get("maxmemory_policy", "")),
+            evicted_keys=int(info.get("evicted_keys", 0)),
             denied=denied,
             is_full=is_full,
             skew_ms=skew_ms,

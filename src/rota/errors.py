@@ -17,6 +17,7 @@ RotaError
 ├── WorkflowNotFound          no such workflow, or no longer kept
 ├── WorkflowFailed            raised by a workflow's `result()`: `.state` says how it stands, `.cause` why
 ├── OperationNotFound         no such operation, or no longer kept
+├── WorkerNotFound            no such worker, or none that was heard of in the last day
 ├── LeaseLost                 another worker owns the job now; this attempt's result was not stored
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
 ├── JobCancelled              raised by `result()`: the job was cancelled; `.reason` says why
@@ -71,6 +72,7 @@ __all__ = [
     "TaskConflict",
     "TaskSignal",
     "UnknownTask",
+    "WorkerNotFound",
     "WorkflowFailed",
     "WorkflowNotFound",
     "WrongState",
@@ -79,7 +81,7 @@ __all__ = [
 
 def _subject(name: str) -> str:
     """How a message calls what it is about."""
-    return name if name.startswith("workflow ") else f"job {name}"
+    return name if name.startswith(("workflow ", "worker ")) else f"job {name}"
 
 
 class RotaError(Exception):
@@ -147,6 +149,14 @@ class OperationNotFound(RotaError, LookupError):
     def __init__(self, operation_id: str) -> None:
         super().__init__(f"there is no operation {operation_id}: it never was, or it ended more than a week ago")
         self.operation_id = operation_id
+
+
+class WorkerNotFound(RotaError, LookupError):
+    """There is no such worker: it never was, or has not been heard of for a day."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"there is no worker {worker}: see which there are with `rota workers`")
+        self.worker = worker
 
 
 class WorkflowFailed(RotaError):

@@ -46,6 +46,8 @@ class Load(msgspec.Struct, frozen=True):
     services_per_second: float
     #: How long an attempt runs on average; None when none has ended lately.
     mean_run_ms: float | None
+    #: All that was counted over the last minutes.
+    lately: Counted
     #: Seconds ahead -> scheduled jobs that fall due until then.
     due: dict[int, int]
     #: Of the workers that live and serve the queue: how many, their slots, and how many of those are busy.
@@ -97,7 +99,38 @@ async def read_totals(link: Link, queue: str | None) -> dict[str, dict[str, Coun
     return found
 
 
-async def read_loads(link: Link, queues: Sequence[str] | None) -> list[Load]:
+async def read_by_task(link: Link, *, queue: str | None, since: Seconds) -> dict[str, dict[str, Counted]]:
+    """See `Rota.history_by_task`."""
+    names = await _names(link, queue)
+    now = await link.views.now()
+    start = now - to_ms(since, "since")
+    is_fine = start >= now - MINUTES_KEPT * MINUTE_MS
+    unit, unit_ms = ("minute", MINUTE_MS) if is_fine else ("hour", HOUR_MS)
+    found: dict[str, dict[str, Counted]] = {}
+    first = max(start, now - HOURS_KEPT * HOUR_MS) // unit_ms
+    for name, tally in zip(names, await link.tallies.read(names, unit, first, now // unit_ms), strict=True):
+        of_queue = found.setdefault(base_of(name), {})
+        for task, counts in tally.lately().items():
+            of_queue[task] = add((of_queue[task], counts)) if task in of_queue else counts
+    return found
+
+
+async def read_minutes(link: Link, minutes: int) -> dict[str, list[Counted]]:
+    """Queue -> what each of the last minutes brought, the present one last."""
+    names = await _names(link, None)
+    now = await link.views.now()
+    last = now // MINUTE_MS
+    since = (last - minutes + 1) * MINUTE_MS
+    by_queue: dict[str, list[Series]] = {}
+    for name, tally in zip(names, await link.tallies.read(names, "minute", last - minutes + 1, last), strict=True):
+        of_name = series(tally.pages, None, since=since, until=now, step_ms=MINUTE_MS, unit_ms=MINUTE_MS)
+        by_queue.setdefault(base_of(name), []).append(of_name)
+    return {queue: [point.counted for point in merged(parts).points] for queue, parts in by_queue.items()}
+
+
+async def read_loads(
+    link: Link, queues: Sequence[str] | None, workers: Sequence[WorkerInfo] | None = None
+) -> list[Load]:
     """See `Rota.loads`."""
     names = [name for queue in queues for name in await _names(link, queue)] if queues else await _names(link, None)
     now = await link.views.now()
@@ -105,7 +138,7 @@ async def read_loads(link: Link, queues: Sequence[str] | None) -> list[Load]:
     start = (minute - WINDOW) * MINUTE_MS
     infos = merge_shards(await link.views.queue_infos(names))
     tallies = await link.tallies.read(names, "minute", minute - WINDOW, minute)
-    workers = await link.views.workers()
+    workers = await link.views.workers() if workers is None else workers
     due_of = await link.views.due_within(names, now, AHEAD)
     loads: list[Load] = []
     for info in infos:
@@ -137,6 +170,7 @@ def _load(
         arrivals_per_second=lately.enqueued / seconds,
         services_per_second=(lately.completed + lately.dead + lately.cancelled) / seconds,
         mean_run_ms=lately.run.mean_ms,
+        lately=lately,
         due=due,
         workers=len(serving),
         slots=sum(int(worker.info.get("slots", 0)) for worker in serving),

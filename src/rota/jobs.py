@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from rota.core.attempts import Attempt, attempts_of
 from rota.core.codec import decode_result, encode_body
 from rota.core.explain import explain
 from rota.core.job import (
@@ -24,6 +25,7 @@ from rota.core.job import (
 from rota.core.retry import Seconds
 from rota.core.states import JobState
 from rota.errors import IdInUse, InvalidOption, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
+from rota.relatives import Relatives, dependencies_of, dependents_of
 from rota.store.search import Group
 from rota.store.store import Store
 from rota.store.views import LogLine, Page, QueueInfo, Snapshot, merge_shards
@@ -106,6 +108,21 @@ class Job(Generic[R]):
         """Every change of state, oldest first, with time, worker, attempt and error."""
         snapshot = await self._snapshot()
         return full_history(snapshot)
+
+    async def attempts(self) -> list[Attempt]:
+        """Every execution, the first one first: by which worker, from when to when, and how it ended."""
+        snapshot = await self._snapshot()
+        return attempts_of(snapshot.record, snapshot.history)
+
+    async def dependencies(self, *, cursor: str | None = None, limit: int = 100) -> Relatives:
+        """The jobs that this one comes after, with their records as far as they are kept."""
+        record = await self.refresh()
+        return await dependencies_of(await self._rota.checked_link(), record, cursor=cursor, limit=_page_size(limit))
+
+    async def dependents(self, *, cursor: str | None = None, limit: int = 100) -> Relatives:
+        """The jobs that wait for this one, about `limit` at a time. Once it has completed, they wait no more."""
+        record = await self.refresh()
+        return await dependents_of(await self._rota.checked_link(), record.ref, cursor=cursor, limit=_page_size(limit))
 
     async def logs(self, *, start: int = 0) -> list[LogLine]:
         """What the handler logged, from line `start` on."""
@@ -236,6 +253,18 @@ class Job(Generic[R]):
     def history_sync(self) -> list[HistoryEntry]:
         """`history`, for code that is not async."""
         return self._rota.wait_for(self.history())
+
+    def attempts_sync(self) -> list[Attempt]:
+        """`attempts`, for code that is not async."""
+        return self._rota.wait_for(self.attempts())
+
+    def dependencies_sync(self, *, cursor: str | None = None, limit: int = 100) -> Relatives:
+        """`dependencies`, for code that is not async."""
+        return self._rota.wait_for(self.dependencies(cursor=cursor, limit=limit))
+
+    def dependents_sync(self, *, cursor: str | None = None, limit: int = 100) -> Relatives:
+        """`dependents`, for code that is not async."""
+        return self._rota.wait_for(self.dependents(cursor=cursor, limit=limit))
 
     def logs_sync(self, *, start: int = 0) -> list[LogLine]:
         """`logs`, for code that is not async."""
@@ -490,6 +519,12 @@ def full_history(snapshot: Snapshot) -> list[HistoryEntry]:
     ):
         entries.append(HistoryEntry(at=record.ended_at, verb="expire", state="cancelled", note=record.reason))
     return sorted(entries, key=lambda entry: entry.at)
+
+
+def _page_size(limit: int) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 1000:
+        raise InvalidOption("limit", f"{limit!r} is not between 1 and 1,000")
+    return limit
 
 
 def _expiry_of(record: JobRecord) -> str:

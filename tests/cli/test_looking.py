@@ -86,6 +86,17 @@ def test_events_are_printed_as_they_happen(cli: Cli, hand: Hand) -> None:
     assert err.strip() == ""
 
 
+def test_a_worker_is_asked_to_drain(cli: Cli, hand: Hand) -> None:
+    hand.announce_worker({"state": "active", "queues": ["mail"]})
+    (worker,) = cli.json("workers")["workers"]
+
+    said = cli.json("workers", "drain", worker["id"])
+
+    assert said == {"worker": worker["id"], "state": "draining"}
+    assert cli.json("workers", "--alive")["workers"][0]["state"] == "draining"
+    assert "there is no worker nobody" in cli.run("workers", "drain", "nobody", code=3).err
+
+
 def test_events_can_be_resumed(cli: Cli, hand: Hand) -> None:
     hand.add.enqueue_sync(1)
     first = cli.start("--namespace", cli.namespace, "events", "--json", "--after", position({"default": "0-0"}))

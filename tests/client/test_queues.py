@@ -160,12 +160,12 @@ async def test_what_is_enqueued_while_a_purge_goes_on_stays(
 
 async def test_workers_are_listed_while_they_are_heard_of(rota: Rota, hand: Hand, raw: redis.Redis) -> None:
     assert await rota.workers() == []
-    now = await hand.store.announce('{"queues": ["default"], "state": "active"}')
+    await hand.store.announce('{"queues": ["default"], "state": "active"}')
     gone = rota.connect("w2")
     await gone.announce('{"queues": ["mail"], "state": "stopped"}')
     silent = rota.connect("w3")
     await silent.announce('{"queues": ["mail"], "state": "active"}')
-    raw.zadd(rota.keys.shared("seen"), {"w3": now - 60_000})
+    raw.zadd(rota.keys.shared("seen"), {"w3": await rota.views.now() - 60_000})
 
     workers = {worker.id: worker for worker in await rota.workers()}
 

@@ -63,6 +63,36 @@ async def test_workers_are_shown_as_seed_2_does(api: Api, hand: Hand) -> None:
     assert worker["last_seen"].endswith("Z")
 
 
+async def test_a_worker_shows_what_it_runs_and_how_far_it_is(api: Api, rota: Rota, hand: Hand) -> None:
+    running, ended = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(2)]
+    claimed = await hand.take(running)
+    await hand.store.progress("mail", [(claimed.run, claimed.claim, "1", "4", "first")])
+    await hand.finish(ended)
+    said = [{"job": job.id, "run": job.run, "task": "example", "attempt": 1} for job in (running, ended)]
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "version": "1.2", "running": said}))
+
+    worker = (await api.ask("GET", "/api/workers/w1"))["worker"]
+
+    assert worker["version"] == "1.2"
+    (job,) = worker["running"]
+    assert (job["jobId"], job["run"], job["progress_detail"]["percent"]) == (running.id, running.run, 25)
+    assert job["claimed_at"].endswith("Z")
+    await api.ask("GET", "/api/workers/nobody", status=404)
+
+
+async def test_a_worker_is_drained_over_http(api: Api, hand: Hand) -> None:
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"]}))
+
+    for _ in range(2):
+        answer = await api.ask("POST", "/api/workers/w1/drain")
+        assert answer["worker"]["state"] == "draining"
+
+    assert (await changes(api))[0] == ("drain", "worker w1")
+    assert await hand.store.announce(json.dumps({"state": "stopped", "queues": ["mail"]})), "it is told"
+    assert (await api.ask("POST", "/api/workers/w1/drain", status=409))["state"] == "STOPPED"
+    await api.ask("POST", "/api/workers/nobody/drain", status=404)
+
+
 async def test_an_autoscaler_is_told_of_backlog_waits_due_work_and_workers(api: Api, hand: Hand) -> None:
     for delay in (0, 0, 30, 200, 800):
         await api.enqueue(queue="mail", delay=delay)

@@ -102,6 +102,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     schedule = Schedule(name="s", queue=queue, rule=Every(60), body=body())
     await ScheduleStore(driver.gateway, driver.keys).put(schedule)
     await worker.store.announce("{}")
+    await worker.store.drain(worker.store.participant)
     await worker.store.announce_tasks({"noop": "{}"})
     await worker.store.enlist({queue: 0, "wide": 3})
     access = AccessStore(driver.gateway, driver.keys)

@@ -123,6 +123,12 @@ async def updated(scene: Scene, ref: JobRef, flags: str) -> None:
     assert outcome == "updated"
 
 
+async def drained(scene: Scene) -> str:
+    worker = scene.driver.worker()
+    await worker.store.announce('{"state":"active"}')
+    return await scene.driver.client.drain(worker.store.participant)
+
+
 async def refused(made: Awaitable[Any]) -> None:
     with pytest.raises(JobNotFound):
         await made
@@ -226,6 +232,7 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enlist": (lambda s: s.driver.client.enlist({"plain": 0, "wide": 3}), EQUAL, ()),
     "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
     "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
+    "drain": (drained, EQUAL, LIFE[:3]),
     "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),
 }
 

@@ -24,6 +24,7 @@ from rota.errors import (
     ScheduleOutdated,
     StoreError,
     UnknownTask,
+    WorkerNotFound,
     WorkflowNotFound,
     WrongState,
 )
@@ -42,7 +43,7 @@ COMMANDS: Final = {
     "workflow": "Look at workflows; cancel and resume them.",
     "bulk": "Do something to every job that matches.",
     "dead": "Look at dead letters; redrive and delete them.",
-    "workers": "List the workers, and what each is running.",
+    "workers": "List the workers, and what each is running; drain one.",
     "top": "Show queues and workers, live.",
     "events": "Print what happens, as it happens.",
     "doctor": "Check the server, and what waits on it.",
@@ -57,6 +58,7 @@ EXIT_CODES: Final[tuple[tuple[type[RotaError], int], ...]] = (
     (UnknownTask, 3),
     (WorkflowNotFound, 3),
     (OperationNotFound, 3),
+    (WorkerNotFound, 3),
     (WrongState, 4),
     (IdInUse, 4),
     (ScheduleOutdated, 4),
@@ -72,7 +74,7 @@ Exit codes:
   0  fine
   1  the outcome was negative: the job failed or was cancelled, doctor found a fault
   2  wrong usage, or nobody said yes
-  3  no such job, task, queue, schedule or workflow
+  3  no such job, task, queue, schedule, workflow or worker
   4  the job or workflow is in a state that does not allow it
   5  the server is unavailable, full, too old, or denied access
   6  the program is set up wrong

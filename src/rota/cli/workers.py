@@ -1,4 +1,4 @@
-"""`rota workers`: who is there, and what each is doing."""
+"""`rota workers`: who is there, what each is doing, and how one is asked to leave."""
 
 from __future__ import annotations
 
@@ -14,13 +14,32 @@ if TYPE_CHECKING:
     from rota.store.views import WorkerInfo
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @common_options
 @click.option("--alive", is_flag=True, help="Only those that are alive.")
-@click.pass_obj
-def command(settings: Settings, alive: bool) -> None:
+@click.pass_context
+def command(context: click.Context, alive: bool) -> None:
     """List the workers heard of in the last day, and what each is running."""
-    run(_list(settings, only_alive=alive))
+    if context.invoked_subcommand is None:
+        run(_list(context.ensure_object(Settings), only_alive=alive))
+
+
+@command.command()
+@common_options
+@click.argument("worker")
+@click.pass_obj
+def drain(settings: Settings, worker: str) -> None:
+    """Let a worker finish what it runs, take nothing more, and leave with code 0. WORKER is its id, or its name."""
+    run(_drain(settings, worker))
+
+
+async def _drain(settings: Settings, worker: str) -> None:
+    async with connected(settings) as rota:
+        found = await rota.drain(worker)
+    if settings.json:
+        output.document({"worker": found, "state": "draining"})
+    else:
+        output.note(f"worker {found} takes no more jobs, and leaves when those that it runs have ended")
 
 
 async def _list(settings: Settings, *, only_alive: bool) -> None:

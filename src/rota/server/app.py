@@ -12,11 +12,25 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
 from rota.client import Rota
-from rota.server import dashboard, problems, schemas
+from rota.server import dashboard, problems
 from rota.server.access import COOKIE, CSRF_HEADER
 from rota.server.answers import HEADER, REPLAYED
 from rota.server.guard import Guard
-from rota.server.routes import access, dead, events, health, jobs, operations, queues, schedules, workflows
+from rota.server.routes import (
+    access,
+    dead,
+    events,
+    health,
+    jobs,
+    operations,
+    overview,
+    queues,
+    schedules,
+    workers,
+    workflows,
+)
+from rota.server.schemas.base import ProblemAnswer
+from rota.server.schemas.jobs import NewJob
 from rota.server.settings import BODY_OVERHEAD, MASKED, Auth, ServerSettings
 from rota.server.visits import Server
 
@@ -24,8 +38,8 @@ VERSION: Final = version("rota")
 DESCRIPTION: Final = """Everything Rota can do, for any language. Success means stored. An error is `problem+json` with
 `success`, `message` and a `code`. A POST with an Idempotency-Key can be sent again."""
 ROUTERS: Final = (
-    jobs.router, queues.router, workflows.router, schedules.router, dead.router, operations.router, events.router,
-    access.router, health.router,
+    jobs.router, queues.router, workers.router, workflows.router, schedules.router, dead.router, operations.router,
+    events.router, access.router, health.router, overview.router,
 )  # fmt: skip
 
 
@@ -92,7 +106,7 @@ class Application(FastAPI):
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     known: dict[str, Any] = components.setdefault("schemas", {})
-    for name, model in (("Problem", schemas.ProblemAnswer), ("NewJob", schemas.NewJob)):
+    for name, model in (("Problem", ProblemAnswer), ("NewJob", NewJob)):
         known[name] = model.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(known[name].pop("$defs", {}))
     for unused in ("HTTPValidationError", "ValidationError"):

@@ -16,9 +16,9 @@ from rota.core.states import JobState
 from rota.core.values import is_array
 from rota.errors import InvalidOption, JobNotFound
 from rota.jobs import Job
-from rota.server import schemas
 from rota.server.catalog import KnownTask
 from rota.server.problems import Problem
+from rota.server.schemas.jobs import Dependency, JobOptions, NewJob, SameId
 from rota.server.visits import Visit
 from rota.tasks import Call
 
@@ -29,13 +29,13 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
-def make_call(known: KnownTask, data: Any, options: schemas.JobOptions, **more: Any) -> Call[Any]:
+def make_call(known: KnownTask, data: Any, options: JobOptions, **more: Any) -> Call[Any]:
     """The call, checked as far as it can be here. `more` are options for `Task.using` as they are."""
     check_data(known, data)
     return make_unchecked_call(known, data, options, **more)
 
 
-def make_unchecked_call(known: KnownTask, data: Any, options: schemas.JobOptions, **more: Any) -> Call[Any]:
+def make_unchecked_call(known: KnownTask, data: Any, options: JobOptions, **more: Any) -> Call[Any]:
     """The same with data that is only known in part."""
     task = known.task
     chosen = {name: value for name in _PLAIN if (value := getattr(options, name)) is not None}
@@ -74,14 +74,14 @@ def read_time(text: str, option: str = "run_at") -> datetime:
     return when
 
 
-def same_id(chosen: str | schemas.SameId | None) -> OnSameId | None:
+def same_id(chosen: str | SameId | None) -> OnSameId | None:
     """What to do where the id has an unfinished run."""
     if chosen is None or isinstance(chosen, str):
         return None if chosen is None else _SAME_ID[chosen]
     return Update(**chosen.model_dump())
 
 
-async def enqueue(visit: Visit, body: schemas.NewJob, token: str | None) -> tuple[Job[Any], dict[str, Any]]:
+async def enqueue(visit: Visit, body: NewJob, token: str | None) -> tuple[Job[Any], dict[str, Any]]:
     """Stores a job; the handle, and the job as it is then."""
     known = await visit.server.catalog.find(body.type)
     call = make_call(known, body.data, body, id=body.id, on_same_id=same_id(body.on_same_id))
@@ -129,7 +129,7 @@ async def _record(visit: Visit, job: Job[Any], call: Call[Any]) -> JobRecord:
     )
 
 
-def _parent(given: str | schemas.Dependency) -> Any:
+def _parent(given: str | Dependency) -> Any:
     if isinstance(given, str):
         return given
     parent = known_parent(given.job, if_gone=given.if_gone)

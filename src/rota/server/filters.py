@@ -9,8 +9,8 @@ import msgspec
 from fastapi import Query
 
 from rota.errors import InvalidOption
-from rota.server import schemas
 from rota.server.enqueueing import read_time
+from rota.server.schemas.base import QueueName, State
 from rota.server.visits import Visit
 
 
@@ -31,8 +31,8 @@ class Found(TypedDict, total=False):
 
 
 async def found(
-    state: Annotated[schemas.State | None, Query(description="Only jobs in this state.")] = None,
-    queue: schemas.QueueName | None = None,
+    state: Annotated[State | None, Query(description="Only jobs in this state.")] = None,
+    queue: QueueName | None = None,
     type: Annotated[str | None, Query(max_length=200, description="Only jobs of this task.")] = None,
     tag: Annotated[str | None, Query(max_length=64)] = None,
     field: Annotated[

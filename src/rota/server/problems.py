@@ -31,6 +31,7 @@ from rota.errors import (
     StoreUnavailable,
     StoreUnsupported,
     UnknownTask,
+    WorkerNotFound,
     WorkflowNotFound,
     WrongState,
 )
@@ -52,6 +53,7 @@ STATUSES: Final[tuple[tuple[type[RotaError], int, str], ...]] = (
     (ScheduleNotFound, 404, "schedule_not_found"),
     (WorkflowNotFound, 404, "workflow_not_found"),
     (OperationNotFound, 404, "operation_not_found"),
+    (WorkerNotFound, 404, "worker_not_found"),
     (UnknownTask, 422, "unknown_task"),
     (WrongState, 409, "wrong_state"),
     (IdInUse, 409, "id_in_use"),

@@ -8,17 +8,20 @@ from typing import Any
 
 import msgspec
 
+from rota.core.attempts import Attempt, attempts_of
 from rota.core.history import Counted, Times
-from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, Progress
+from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, Progress, decode_run
 from rota.core.picture import explain_flow
 from rota.core.states import JobState
 from rota.core.workflow import OPEN, Flow, WorkflowInfo, compensations
+from rota.relatives import Relative
 from rota.schedules import ScheduleInfo
 from rota.server.access import Identity
 from rota.server.catalog import Catalog, KnownTask
 from rota.server.masking import Mask
-from rota.store.flows import undo_id
+from rota.store.flows import place_of, undo_id
 from rota.store.views import LockInfo, LogLine, QueueInfo, Snapshot, WorkerInfo
+from rota.workflows import REDRIVABLE
 
 
 def moment(ms: int | None) -> str | None:
@@ -76,17 +79,24 @@ class JobShapes:
             "progress_detail": _progress(progress) if progress else None,
         }
 
-    def detail(self, snapshot: Snapshot, explanation: str) -> dict[str, Any]:
-        """A job of its own page."""
+    def detail(self, snapshot: Snapshot, explanation: str, lock: LockInfo | None, flow: Flow | None) -> dict[str, Any]:
+        """A job of its own page, with its lock and its workflow as they are now."""
         record = snapshot.record
         options = record.options
+        meta = self._mask.value(options.meta)
         expires_at = options.expires_at
         if options.expires_ms is not None:
             expires_at = record.enqueued_at + options.expires_ms
         return {
             **self.job(record),
             "error": self.error(record.error),
-            "meta": self._mask.value(options.meta),
+            "meta": meta,
+            "meta_text": msgspec.json.encode(meta).decode(),
+            "run_number": decode_run(record.ref.run or ""),
+            "attempts": [attempt(one) for one in attempts_of(record, snapshot.history)],
+            "lock_detail": _job_lock(record, lock),
+            "step": _step_of(record, flow) if flow is not None else None,
+            "handled_by": next((e.note for e in reversed(snapshot.history) if e.verb == "alert"), "") or None,
             "limits": {
                 "attempts": options.attempts,
                 "timeout_ms": options.timeout_ms,
@@ -98,7 +108,7 @@ class JobShapes:
             "result": self.result_text(record),
             "obstacle": _obstacle(record),
             "explanation": explanation,
-            "actions": actions_of(record),
+            "actions": actions_of(record, flow),
             "now": exact_moment(snapshot.at),
         }
 
@@ -112,7 +122,9 @@ class JobShapes:
         """An error with all that was kept of it."""
         if error is None:
             return None
-        return {**_error(error), "traceback": error.traceback, "attributes": self._mask.value(error.attributes)}
+        attributes = self._mask.value(error.attributes)
+        text = msgspec.json.encode(attributes).decode()
+        return {**_error(error), "traceback": error.traceback, "attributes": attributes, "attributes_text": text}
 
     def schedule(self, info: ScheduleInfo) -> dict[str, Any]:
         """A schedule."""
@@ -130,13 +142,65 @@ class JobShapes:
         }
 
 
-def actions_of(record: JobRecord) -> list[str]:
-    """What the state of a job allows."""
+def actions_of(record: JobRecord, flow: Flow | None = None) -> list[str]:
+    """What the state of a job allows, and that of its workflow, where it has one that is known."""
     if record.state.is_waiting:
         return ["cancel", "update", "delete"]
     if record.state is JobState.PROCESSING:
         return ["cancel", "delete"]
-    return ["redrive", "update", "delete"] if record.state is JobState.FAILED else ["delete"]
+    if record.state is not JobState.FAILED or (record.options.workflow and not _may_go_on(flow)):
+        return ["delete"]
+    return ["redrive", "update", "delete"]
+
+
+def _may_go_on(flow: Flow | None) -> bool:
+    return flow is not None and flow.state in REDRIVABLE
+
+
+def attempt(one: Attempt) -> dict[str, Any]:
+    """One execution of a job."""
+    return {
+        "attempt": one.number,
+        "worker": one.worker,
+        "started_at": exact_moment(one.started_at),
+        "ended_at": moment(one.ended_at),
+        "outcome": one.outcome,
+        "note": one.note or None,
+    }
+
+
+def relative(one: Relative) -> dict[str, Any]:
+    """A job that another comes after, or that waits for it."""
+    record = one.record
+    return {
+        "jobId": one.ref.full_id,
+        "run": one.ref.run,
+        "status": record.state.value.upper() if record is not None else None,
+        "type": record.task if record is not None else None,
+        "may_fail": one.may_fail,
+    }
+
+
+def _job_lock(record: JobRecord, info: LockInfo | None) -> dict[str, Any] | None:
+    if not record.options.lock or record.state.is_finished:
+        return None
+    if info is None:
+        return {"name": record.options.lock, "holder": None, "since": None, "waiting": 0}
+    return {"name": info.name, "holder": info.holder, "since": moment(info.since), "waiting": info.waiting}
+
+
+def _step_of(record: JobRecord, flow: Flow) -> dict[str, Any] | None:
+    place = place_of(flow, record.ref.id)
+    if place is None:
+        return None
+    index, item, is_undo = place
+    return {
+        "workflow": flow.id,
+        "name": flow.steps[index].name,
+        "index": index,
+        "item": item,
+        "is_undo": is_undo,
+    }
 
 
 def log_line(line: LogLine) -> dict[str, Any]:
@@ -177,17 +241,18 @@ def queue(info: QueueInfo) -> dict[str, Any]:
     }
 
 
-def worker(found: WorkerInfo, identity: Identity) -> dict[str, Any]:
-    """A worker; of what it does, what the caller may see."""
+def worker(found: WorkerInfo, identity: Identity, records: Mapping[JobRef, JobRecord]) -> dict[str, Any]:
+    """A worker; of what it does, what the caller may see. `records` are those of some of its jobs."""
     info = found.info
     queues = [name for name in info.get("queues", []) if identity.may_see(name)]
     running = [
-        {"jobId": one.get("job", ""), "type": one.get("task", ""), "attempt": one.get("attempt", 0)}
-        for one in info.get("running", [])
-        if identity.may_see(one.get("job", "").partition(":")[0])
+        _running(one, records.get(ref))
+        for ref, one in running_jobs(found).items()
+        if identity.may_see(ref.queue) and _may_run(records.get(ref), found)
     ]
     return {
         "id": found.id,
+        "name": found.name,
         "status": found.status,
         "queue": ",".join(queues),
         "queues": queues,
@@ -203,6 +268,34 @@ def worker(found: WorkerInfo, identity: Identity) -> dict[str, Any]:
         "cpu_seconds": info.get("cpu_seconds", 0.0),
         "rss_bytes": info.get("rss_bytes", 0),
         "started_at": moment(info.get("started_at")),
+        "version": info.get("version", ""),
+    }
+
+
+def running_jobs(found: WorkerInfo) -> dict[JobRef, Mapping[str, Any]]:
+    """Run -> what a worker said of it, when it last said which jobs it runs."""
+    said: Sequence[Mapping[str, Any]] = found.info.get("running", ()) if found.status == "ALIVE" else ()
+    return {
+        JobRef(one["job"].rpartition(":")[0], one["job"].rpartition(":")[2], one["run"]): one
+        for one in said
+        if one.get("job") and one.get("run")
+    }
+
+
+def _may_run(record: JobRecord | None, found: WorkerInfo) -> bool:
+    """False when it is known to have ended since."""
+    return record is None or (record.state is JobState.PROCESSING and record.worker == found.id)
+
+
+def _running(said: Mapping[str, Any], record: JobRecord | None) -> dict[str, Any]:
+    progress = record.progress if record is not None else None
+    return {
+        "jobId": said["job"],
+        "run": said["run"],
+        "type": said.get("task", ""),
+        "attempt": said.get("attempt", 0),
+        "claimed_at": moment(record.claimed_at) if record is not None else None,
+        "progress_detail": _progress(progress) if progress is not None else None,
     }
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from fastapi import Depends, Request, Response
 
+from rota.attention import read_surroundings
 from rota.client import Rota
+from rota.core.history import Counted
 from rota.core.job import base_of, checked_queue
+from rota.history import read_minutes
 from rota.server.access import Gate, Identity
 from rota.server.audit import note_change
 from rota.server.catalog import Catalog
@@ -20,9 +24,17 @@ from rota.server.problems import Problem, QueueNotFound
 from rota.server.reads import Reads
 from rota.server.settings import ServerSettings
 from rota.server.shapes import JobShapes
+from rota.server.shared import Shared
 from rota.server.tokens import Role
+from rota.store.views import WorkerInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: How old the overview may be, and what changes slowly around it.
+OVERVIEW_S: Final = 0.9
+SURROUNDINGS_S: Final = 15.0
+#: What a small chart of a queue shows.
+SPARK_MINUTES: Final = 60
 
 
 class Server:
@@ -36,10 +48,16 @@ class Server:
         self.mask = Mask(settings.mask)
         self.shapes = JobShapes(self.mask, self.catalog)
         self.reads = Reads(rota)
+        self.overview = Shared(rota.overview, OVERVIEW_S)
+        self.surroundings = Shared(partial(read_surroundings, rota), SURROUNDINGS_S)
+        self.minutes = Shared(self._minutes, SURROUNDINGS_S)
         #: Of `/api/events`, now.
         self.readers = 0
         #: Operations that are carried out here.
         self.background: set[asyncio.Task[None]] = set()
+
+    async def _minutes(self) -> dict[str, list[Counted]]:
+        return await read_minutes(await self.rota.checked_link(), SPARK_MINUTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,11 @@ class Visit:
     def visible(self, queues: Iterable[str]) -> list[str]:
         """Those of the queues that the caller may see."""
         return [queue for queue in queues if self.identity.may_see(queue)]
+
+    def concerns(self, worker: WorkerInfo) -> bool:
+        """True when the worker serves a queue that the caller may see."""
+        served = worker.info.get("queues", [])
+        return not self.identity.queues or any(self.identity.may_see(queue) for queue in served)
 
     async def known_queue(self, queue: str) -> str:
         """The queue, if the caller may see it and anybody ever used it."""

@@ -98,6 +98,12 @@ class Flows:
         answers = await self._gateway.commands([["HGET", self._key("flow", flow), "state"] for flow in flow_ids])
         return {flow: (answer or b"").decode() for flow, answer in zip(flow_ids, answers, strict=True)}
 
+    async def stuck(self, limit: int = 1_000) -> tuple[list[str], list[str]]:
+        """Workflows that wait for a human, the latest first: those that are held, and those that are parked."""
+        ids = [name.decode() for name in await self._gateway.command("ZRANGE", self._key("held"), 0, limit - 1, "REV")]
+        states = await self.states(ids) if ids else {}
+        return [flow for flow in ids if states[flow] == "failed"], [flow for flow in ids if states[flow] == "parked"]
+
     async def watch(self, flow_id: str) -> str:
         """Asks to be told of its end; its state, or "missing"."""
         return (await self._run("watch_flow", [flow_id, self._store.participant])).decode()
@@ -373,6 +379,19 @@ def gate_name(flow_id: str) -> str:
 def undo_id(flow_id: str, step: int) -> str:
     """The id of the job that compensates a step."""
     return f"{flow_id}.undo.{step}"
+
+
+def place_of(flow: Flow, job_id: str) -> tuple[int, int | None, bool] | None:
+    """Which part of a workflow a job is: the step, the item of its list, whether it undoes the step."""
+    for place, step in enumerate(flow.steps):
+        if job_id == step.id and step.items is None:
+            return place, None, False
+        if job_id == undo_id(flow.id, place):
+            return place, None, True
+        item = job_id.removeprefix(f"{step.id}.")
+        if step.items is not None and item != job_id and item.isdecimal():
+            return place, int(item), False
+    return None
 
 
 def list_name(flow_id: str, step: int) -> str:

@@ -110,6 +110,9 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
+    "drains": KeySpec(
+        "drains", "hash", "drain", "24 h after its last sign", "worker that is to leave -> since when, ms"
+    ),
     "flow": KeySpec(
         "flow:{name}", "hash", "open_flow", "a day after its end", "one workflow: graph, state, its steps'"
     ),
@@ -118,7 +121,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "flow_due", "zset", "advance", "with its workflow", "workflow that waits for a decision -> when"
     ),
     "held": KeySpec(
-        "held", "zset", "turn", "with its workflow", "workflow that failed and waits for `resume` -> since"
+        "held", "zset", "turn", "with its workflow", "workflow that is held or parked, and waits for a human -> since"
     ),
     "places": KeySpec("places:{name}", "zset", "turn", "with its workflow", "workflows of one name that may advance"),
     "queued": KeySpec(

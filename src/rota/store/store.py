@@ -325,10 +325,15 @@ class Store:
         """Forgets finished runs whose time is over; True when there is more to do."""
         return await self.gateway.run("sweep", self.script_keys("sweep", queue), [SLICES["sweep"]]) == b"more"
 
-    async def announce(self, info: str) -> int:
-        """Says that this worker lives; the answer is the server's time in ms."""
-        keys = [self.keys.shared("workers"), self.keys.shared("seen")]
-        return int(await self.gateway.run("announce", keys, [self.participant, info]))
+    async def announce(self, info: str) -> bool:
+        """Says that this worker lives. True if it was asked to drain."""
+        keys = [self.keys.shared(name) for name in script("announce").keys]
+        return await self.gateway.run("announce", keys, [self.participant, info]) == b"drain"
+
+    async def drain(self, worker: str) -> str:
+        """Asks a worker to finish what it runs, and leave: "draining", "stopped" or "missing"."""
+        keys = [self.keys.shared(name) for name in script("drain").keys]
+        return (await self.gateway.run("drain", keys, [self.keys.inbox_prefix, worker])).decode()
 
     async def announce_tasks(self, tasks: dict[str, str]) -> None:
         """Publishes tasks' schemas and defaults, for producers that do not have the code."""

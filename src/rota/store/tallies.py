@@ -29,9 +29,22 @@ class Tally(NamedTuple):
     #: Number of a minute or hour -> what it added.
     pages: dict[int, Added]
 
+    def lately(self) -> dict[str, Counted]:
+        """task -> what the pages say of it together."""
+        sums: dict[int, list[int]] = {}
+        for added in self.pages.values():
+            for place, amount in added.items():
+                slot, count = divmod(place, WIDTH)
+                sums.setdefault(slot + 1, [0] * WIDTH)[count] += amount
+        named = self._named()
+        return {named[slot]: counted(numbers) for slot, numbers in sums.items()}
+
+    def _named(self) -> dict[int, str]:
+        return {**{slot: task for task, slot in self.slots.items()}, OTHER_SLOT: OTHER}
+
     def by_task(self) -> dict[str, Counted]:
         """task -> all that was ever counted of it."""
-        named = {**{slot: task for task, slot in self.slots.items()}, OTHER_SLOT: OTHER}
+        named = self._named()
         found: dict[str, Counted] = {}
         for start in range(0, len(self.sums), WIDTH):
             numbers = self.sums[start : start + WIDTH]

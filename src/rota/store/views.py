@@ -136,6 +136,11 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     silent_ms: int
     info: dict[str, Any]
 
+    @property
+    def name(self) -> str:
+        """What it was called; else its host. Behind that stand its process and a random word."""
+        return self.id.rsplit("-", 2)[0]
+
     def serves(self, queue: str) -> bool:
         """True while it lives and takes jobs of that queue, be it as the failures of another."""
         served = self.info.get("queues", ())
@@ -256,13 +261,15 @@ class Views:
 
     async def workers(self) -> list[WorkerInfo]:
         """Workers heard of in the last day, the latest first."""
-        seen, infos, time = await self._gateway.commands(
+        seen, infos, drains, time = await self._gateway.commands(
             [
                 ["ZRANGE", self._keys.shared("seen"), "0", "999", "REV", "WITHSCORES"],
                 ["HGETALL", self._keys.shared("workers")],
+                ["HKEYS", self._keys.shared("drains")],
                 ["TIME"],
             ]
         )
+        asked_to_leave = {name.decode() for name in drains}
         now = int(time[0]) * 1000 + int(time[1]) // 1000
         said = _texts(infos)
         workers: list[WorkerInfo] = []
@@ -271,6 +278,8 @@ class Views:
             silent = max(0, now - last_seen)
             info: dict[str, Any] = msgspec.json.decode(said.get(name, "{}"))
             is_alive = silent < ALIVE_MS and info.get("state") != "stopped"
+            if is_alive and name in asked_to_leave:
+                info["state"] = "draining"  # it will say so itself in a moment
             workers.append(WorkerInfo(name, "ALIVE" if is_alive else "DEAD", last_seen, silent, info))
         return workers
 
@@ -292,6 +301,13 @@ class Views:
                 if place == "0":
                     break
         return LockPage(found, None)
+
+    async def heirs(self, ref: JobRef, place: int, limit: int) -> tuple[int, list[str]]:
+        """Some of the runs that wait for a run, as "queue run name", from a place on; and where they go on, or 0."""
+        assert ref.run is not None, "one waits for a run"
+        key = self._keys.queue(ref.queue, "heirs", ref.run)
+        following, found = await self._gateway.command("ZSCAN", key, place, "COUNT", limit)
+        return int(following), [member.decode() for member in found[::2]]
 
     async def tasks(self) -> dict[str, dict[str, Any]]:
         """What workers announced of their tasks: schema, queue, defaults."""

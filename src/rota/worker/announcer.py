@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rota.worker.worker import Worker
 
 logger = logging.getLogger("rota.worker")
+
+VERSION: Final = version("rota")
 
 #: Twice within the ten seconds after which a silent worker is shown as DEAD.
 ANNOUNCE_S: Final = 5.0
@@ -43,8 +46,9 @@ class Announcer:
                 logger.debug("not announced: %s", error)
 
     async def announce(self) -> None:
-        """Once."""
-        await self._store.announce(msgspec.json.encode(self.info()).decode())
+        """Once. The answer may be that somebody wants this worker to leave."""
+        if await self._store.announce(msgspec.json.encode(self.info()).decode()):
+            self._worker.drain()
 
     def info(self) -> dict[str, Any]:
         """What people want to know of a worker."""
@@ -62,9 +66,13 @@ class Announcer:
             "slots": worker.slots,
             "busy": worker.flights.busy,
             "finished": worker.tower.finished,
-            "running": [{"job": f.job_id, "task": f.task, "attempt": f.job.counts.attempt} for f in flights[:_SHOWN]],
+            "running": [
+                {"job": f.job_id, "run": f.job.run, "task": f.task, "attempt": f.job.counts.attempt}
+                for f in flights[:_SHOWN]
+            ],
             "runners": [{"pid": r.pid, "kind": r.kind, "busy": len(r.flights), "done": r.done} for r in runners],
             "cpu_seconds": round(sum(map(cpu_seconds, pids)), 2),
             "rss_bytes": sum(map(rss_bytes, pids)),
             "started_at": round(self._started_at * 1000),
+            "version": VERSION,
         }

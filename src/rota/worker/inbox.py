@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from rota.errors import StoreError
 from rota.store.store import Store
+from rota.worker.announcer import Announcer
 from rota.worker.desk import Desk
 from rota.worker.heartbeat import Heartbeat
 from rota.worker.ticker import Ticker
@@ -22,12 +24,24 @@ REFUSED_PAUSE_S: Final = 1.0
 class Inbox:
     """Listens for as long as the worker lives."""
 
-    def __init__(self, store: Store, desk: Desk, tower: Tower, heartbeat: Heartbeat, ticker: Ticker) -> None:
+    def __init__(
+        self,
+        store: Store,
+        desk: Desk,
+        tower: Tower,
+        heartbeat: Heartbeat,
+        ticker: Ticker,
+        announcer: Announcer,
+        *,
+        drain: Callable[[], None],
+    ) -> None:
         self._store = store
         self._desk = desk
         self._tower = tower
         self._heartbeat = heartbeat
         self._ticker = ticker
+        self._announcer = announcer
+        self._drain = drain
 
     async def run(self) -> None:
         """For ever. A server that lets us in no more is no reason to give up: it may again."""
@@ -47,10 +61,14 @@ class Inbox:
                     self._ticker.look()
                 case ["stop", queue, run, claim]:
                     self._tower.stop_claim(queue, run, claim, "cancelled")
+                case ["drain"]:
+                    self._drain()
                 case _:
                     # The subscription is new: whatever was said before was not heard. Whether there is work is
-                    # looked up by the desk; a heartbeat brings the news of handlers that must stop.
+                    # looked up by the desk; a heartbeat brings the news of handlers that must stop, and a sign of
+                    # life whether this worker is to leave.
                     self._desk.wake()
                     self._ticker.look()
                     with contextlib.suppress(StoreError):
                         await self._heartbeat.beat()
+                        await self._announcer.announce()

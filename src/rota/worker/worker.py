@@ -106,6 +106,7 @@ class Worker:
         self._signals = 0
         #: Why it cannot go on; "" while it can.
         self._fault = ""
+        self._asked_to_drain = asyncio.Event()
         self._asked_to_stop = asyncio.Event()
         self._asked_to_hurry = asyncio.Event()
 
@@ -148,6 +149,10 @@ class Worker:
         if self._signals > 1:
             self._asked_to_hurry.set()
 
+    def drain(self) -> None:
+        """Asks it to take no more jobs, finish what it runs, however long that takes, and leave. Once is enough."""
+        self._asked_to_drain.set()
+
     async def _spread(self, rota: Rota) -> None:
         """Finds the shards of its queues, and those in which its schedules live."""
         link = await rota.checked_link()
@@ -178,7 +183,7 @@ class Worker:
             "desk": self.desk,
             "courier": self._courier,
             "conductor": self._conductor,
-            "inbox": Inbox(store, self.desk, self.tower, heartbeat, ticker),
+            "inbox": Inbox(store, self.desk, self.tower, heartbeat, ticker, announcer, drain=self.drain),
             "heartbeat": heartbeat,
             "sayings": self._sayings,
             "announcer": announcer,
@@ -192,14 +197,15 @@ class Worker:
             loops["figures"] = self._figures
         async with probed(self, rota, heartbeat, self._figures):
             await self._introduce(rota, store, announcer)
-            await self._go_on(loops)
+            await self._go_on(loops, announcer)
         await self._leave(store, announcer)
 
-    async def _go_on(self, loops: dict[str, Any]) -> None:
+    async def _go_on(self, loops: dict[str, Any], announcer: Announcer) -> None:
         """Until it is asked to stop, and has drained."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(loop.run(), name=f"rota-{name}") for name, loop in loops.items()]
             running.append(group.create_task(self.tower.keep_calendar(), name="rota-calendar"))
+            running.append(group.create_task(self._stop_when_drained(announcer), name="rota-drain"))
             if self.config.burst:
                 running.append(group.create_task(self._stop_when_idle(), name="rota-burst"))
             await self._asked_to_stop.wait()
@@ -246,6 +252,17 @@ class Worker:
         while not all(part.is_idle.is_set() for part in parts):
             for part in parts:
                 await part.is_idle.wait()
+        self._asked_to_stop.set()
+
+    async def _stop_when_drained(self, announcer: Announcer) -> None:
+        """Waits to be asked; then takes no more jobs, and stops when the last of its own has ended."""
+        await self._asked_to_drain.wait()
+        self.state = "draining"
+        self.desk.stop_claiming()
+        logger.info("worker %s was asked to drain: %d jobs are at work", self.id, self.flights.busy)
+        with contextlib.suppress(StoreError):  # then the next sign of life says it
+            await announcer.announce()
+        await self.tower.until_landed()
         self._asked_to_stop.set()
 
     async def _drain(self) -> None:

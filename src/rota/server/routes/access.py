@@ -8,9 +8,11 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
-from rota.server import schemas, shapes
+from rota.server import shapes
 from rota.server.access import Identity, Session, forget_cookie, set_cookie
 from rota.server.problems import Problem
+from rota.server.schemas.access import AuditAnswer, LogIn, SessionAnswer
+from rota.server.schemas.base import Done
 from rota.server.tokens import access_store
 from rota.server.visits import Admin, Server, Viewer, reply
 
@@ -19,8 +21,8 @@ router = APIRouter(tags=["access"])
 VERSION: Final = version("rota")
 
 
-@router.post("/api/session", status_code=201, response_model=schemas.SessionAnswer)
-async def log_in(request: Request, body: schemas.LogIn) -> Response:
+@router.post("/api/session", status_code=201, response_model=SessionAnswer)
+async def log_in(request: Request, body: LogIn) -> Response:
     """Open a session with a token: it is kept in a cookie that scripts cannot read."""
     server: Server = request.app.state.rota_server
     if server.settings.auth != "tokens":
@@ -31,7 +33,7 @@ async def log_in(request: Request, body: schemas.LogIn) -> Response:
     return response
 
 
-@router.get("/api/session", response_model=schemas.SessionAnswer)
+@router.get("/api/session", response_model=SessionAnswer)
 async def show_session(visit: Viewer) -> Response:
     """Who asks, what they may do, and what belongs into X-CSRF-Token."""
     server = visit.server
@@ -39,7 +41,7 @@ async def show_session(visit: Viewer) -> Response:
     return reply(_session(server, visit.identity, session))
 
 
-@router.delete("/api/session", response_model=schemas.Done)
+@router.delete("/api/session", response_model=Done)
 async def log_out(visit: Viewer) -> Response:
     """End the session."""
     await visit.server.gate.log_out(visit.request)
@@ -48,7 +50,7 @@ async def log_out(visit: Viewer) -> Response:
     return response
 
 
-@router.get("/api/audit", response_model=schemas.AuditAnswer)
+@router.get("/api/audit", response_model=AuditAnswer)
 async def list_changes(
     visit: Admin,
     cursor: Annotated[str | None, Query(max_length=50)] = None,

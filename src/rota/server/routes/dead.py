@@ -7,19 +7,23 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from rota.server import operating, schemas, shapes
+from rota.server import operating, shapes
 from rota.server.answers import KeyedRoute
 from rota.server.filters import Found, check_scope
+from rota.server.schemas.base import QueueName
+from rota.server.schemas.dead import DeadGroupsAnswer, RedriveDead
+from rota.server.schemas.jobs import JobsAnswer
+from rota.server.schemas.operations import OperationAnswer
 from rota.server.visits import Operator, Viewer, Visit, reply
 from rota.store.search import Group
 
 router = APIRouter(route_class=KeyedRoute, tags=["dead letters"])
 
 
-@router.get("/api/dead", response_model=schemas.JobsAnswer)
+@router.get("/api/dead", response_model=JobsAnswer)
 async def list_dead(
     visit: Viewer,
-    queue: schemas.QueueName | None = None,
+    queue: QueueName | None = None,
     type: Annotated[str | None, Query(max_length=200, description="Only jobs of this task.")] = None,
     error: Annotated[str | None, Query(max_length=200, description="Only jobs with an error of this class.")] = None,
     group: Annotated[str | None, Query(max_length=200, description="Only jobs of this group.")] = None,
@@ -35,10 +39,10 @@ async def list_dead(
     return reply({"success": True, "job": jobs, "jobs": jobs, "cursor": page.cursor, "examined": page.examined})
 
 
-@router.get("/api/dead/groups", response_model=schemas.DeadGroupsAnswer)
+@router.get("/api/dead/groups", response_model=DeadGroupsAnswer)
 async def group_dead(
     visit: Viewer,
-    queue: schemas.QueueName | None = None,
+    queue: QueueName | None = None,
     samples: Annotated[int, Query(ge=0, le=10, description="Of each group, its latest.")] = 3,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
@@ -50,8 +54,8 @@ async def group_dead(
     return reply({"success": True, "groups": [_group(visit, group) for group in groups], "total": total})
 
 
-@router.post("/api/dead/redrive", status_code=202, response_model=schemas.OperationAnswer)
-async def redrive_dead(visit: Operator, body: schemas.RedriveDead) -> Response:
+@router.post("/api/dead/redrive", status_code=202, response_model=OperationAnswer)
+async def redrive_dead(visit: Operator, body: RedriveDead) -> Response:
     """Give every dead letter that matches another life: all of them, or those of a queue, a task, an error, a group.
 
     It is an operation: it goes on in the background, no faster than `per_second`.

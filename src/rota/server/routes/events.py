@@ -19,8 +19,9 @@ from fastapi.responses import StreamingResponse
 from rota.core.job import JobRef
 from rota.errors import RotaError, StoreError
 from rota.events import Event, check_position
-from rota.server import schemas, shapes
+from rota.server import shapes
 from rota.server.problems import Problem, problem_of
+from rota.server.schemas.base import FullId, QueueName
 from rota.server.visits import Viewer, Visit
 
 router = APIRouter(tags=["events"])
@@ -48,8 +49,8 @@ async def follow_events(
     topics: Annotated[
         str, Query(max_length=100, description="Of jobs, queues, stats; with commas between.", pattern=r"^[a-z,]*$")
     ] = "jobs,queues",
-    queue: Annotated[list[schemas.QueueName] | None, Query(max_length=100, description="Only of these.")] = None,
-    job: Annotated[schemas.FullId | None, Query(description="Only of this job.")] = None,
+    queue: Annotated[list[QueueName] | None, Query(max_length=100, description="Only of these.")] = None,
+    job: Annotated[FullId | None, Query(description="Only of this job.")] = None,
     after: Annotated[str | None, Query(max_length=20_000, description="As Last-Event-ID.")] = None,
     last_event_id: Annotated[str | None, Header(max_length=20_000)] = None,
 ) -> StreamingResponse:

@@ -11,7 +11,7 @@ from fastapi.responses import PlainTextResponse
 
 from rota.errors import StoreUnavailable
 from rota.prometheus import CONTENT_TYPE, exposition
-from rota.server import schemas
+from rota.server.schemas.watching import Health
 from rota.server.visits import Server, Viewer, reply
 
 router = APIRouter(tags=["health"])
@@ -21,7 +21,7 @@ PATIENCE_S: Final = 2.0
 VERSION: Final = version("rota")
 
 
-@router.get("/healthz", response_model=schemas.Health)
+@router.get("/healthz", response_model=Health)
 async def healthz(request: Request) -> Response:
     """The server runs, and the store answers."""
     server: Server = request.app.state.rota_server
@@ -29,7 +29,7 @@ async def healthz(request: Request) -> Response:
     return reply({"success": True, "status": "ok", "version": VERSION})
 
 
-@router.get("/readyz", response_model=schemas.Health)
+@router.get("/readyz", response_model=Health)
 async def readyz(request: Request) -> Response:
     """Requests can be served: the store answers, and holds a format that this version knows."""
     server: Server = request.app.state.rota_server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
@@ -13,17 +14,38 @@ from starlette.types import Receive, Scope, Send
 
 from rota.core.job import JobRecord, JobRef
 from rota.core.states import JobState
-from rota.errors import InvalidOption, JobCancelled, JobFailed, ResultTimeout
+from rota.errors import InvalidOption, JobCancelled, JobFailed, ResultTimeout, WrongState
 from rota.jobs import full_history
-from rota.server import enqueueing, filters, schemas, shapes
+from rota.relatives import Relatives
+from rota.server import enqueueing, filters, shapes
 from rota.server.answers import KeyedRoute, keyed, token_of
 from rota.server.bodies import body_of, read_body
+from rota.server.schemas.base import Done, FullId, QueueName
+from rota.server.schemas.jobs import (
+    CancelAnswer,
+    CancelJob,
+    HistoryAnswer,
+    JobAnswer,
+    JobChange,
+    JobsAnswer,
+    LogAnswer,
+    NamedJob,
+    NewJob,
+    NewJobAnswer,
+    RedriveJob,
+    RelatedJobsAnswer,
+    ResultAnswer,
+    StatsAnswer,
+)
 from rota.server.tokens import Role
 from rota.server.visits import Operator, Viewer, Visit, asks_for, operator, reply
+from rota.store.views import LockInfo
 
 router = APIRouter(route_class=KeyedRoute, tags=["jobs"])
 
-JobId = Annotated[schemas.FullId, Path(description="queue:id, queue:id@run, or a bare id of queue “default”")]
+JobId = Annotated[FullId, Path(description="queue:id, queue:id@run, or a bare id of queue “default”")]
+Cursor = Annotated[str | None, Query(max_length=1000)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
 #: Longest wait for a result that one request may ask for, s.
 MAX_WAIT_S: Final = 60.0
 
@@ -31,12 +53,12 @@ MAX_WAIT_S: Final = 60.0
 # --- seed 2, and seed 0 ------------------------------------------------------------------------------------------
 
 
-@router.post("/api/jobs", status_code=201, response_model=schemas.NewJobAnswer, openapi_extra=body_of(schemas.NewJob))
+@router.post("/api/jobs", status_code=201, response_model=NewJobAnswer, openapi_extra=body_of(NewJob))
 @asks_for(Role.OPERATOR)
 async def enqueue_job(request: Request) -> Response:
     """Enqueue a job. 201 means that it is stored."""
     visit = await operator(request)
-    return await _enqueue(visit, await read_body(request, schemas.NewJob), 201)
+    return await _enqueue(visit, await read_body(request, NewJob), 201)
 
 
 class QuickRoute(Route):
@@ -53,17 +75,17 @@ class QuickRoute(Route):
 QUICK: Final = QuickRoute("/api/jobs", keyed(enqueue_job), methods=["POST"])
 
 
-@router.post("/", response_model=schemas.NewJobAnswer)
-async def enqueue_named_job(visit: Operator, body: schemas.NamedJob) -> Response:
+@router.post("/", response_model=NewJobAnswer)
+async def enqueue_named_job(visit: Operator, body: NamedJob) -> Response:
     """Enqueue a job as seed 0 did, by the name of its task."""
     fields = body.model_dump(exclude_unset=True)
     fields["type"] = fields.pop("name")
     if isinstance(body.id, int):
         fields["id"] = str(body.id)
-    return await _enqueue(visit, schemas.NewJob.model_validate(fields), 200)
+    return await _enqueue(visit, NewJob.model_validate(fields), 200)
 
 
-async def _enqueue(visit: Visit, body: schemas.NewJob, status: int) -> Response:
+async def _enqueue(visit: Visit, body: NewJob, status: int) -> Response:
     job, shape = await enqueueing.enqueue(visit, body, token_of(visit.request))
     answer = {
         "success": True, "message": "Job enqueued" if job.is_new else "The job was there already", "jobId": job.id,
@@ -72,8 +94,8 @@ async def _enqueue(visit: Visit, body: schemas.NewJob, status: int) -> Response:
     return reply(answer, status)
 
 
-@router.get("/api/jobs/stats", response_model=schemas.StatsAnswer)
-async def job_stats(visit: Viewer, queue: schemas.QueueName | None = None) -> Response:
+@router.get("/api/jobs/stats", response_model=StatsAnswer)
+async def job_stats(visit: Viewer, queue: QueueName | None = None) -> Response:
     """How many jobs are in each state, in all queues or in one."""
     views = await visit.rota.checked_views()
     names = [await visit.known_queue(queue)] if queue is not None else visit.visible(await views.queues())
@@ -84,7 +106,7 @@ async def job_stats(visit: Viewer, queue: schemas.QueueName | None = None) -> Re
     return reply({"success": True, "stats": {state.value.upper(): count for state, count in total.items()}})
 
 
-@router.get("/api/jobs", response_model=schemas.JobsAnswer)
+@router.get("/api/jobs", response_model=JobsAnswer)
 async def list_jobs(
     visit: Viewer,
     found: Annotated[filters.Found, Depends(filters.found)],
@@ -103,18 +125,16 @@ async def list_jobs(
     return reply({"success": True, "job": jobs, "jobs": jobs, "cursor": page.cursor, "examined": page.examined})
 
 
-@router.get("/api/jobs/{job_id}", response_model=schemas.JobAnswer)
+@router.get("/api/jobs/{job_id}", response_model=JobAnswer)
 async def show_job(visit: Viewer, job_id: JobId) -> Response:
     """A job with all that is known of it, and why it is where it is."""
     return reply({"success": True, "job": await _detail(visit, _ref(visit, job_id))})
 
 
-@router.post("/api/jobs/{job_id}/cancel", response_model=schemas.CancelAnswer)
-async def cancel_job(
-    visit: Operator, job_id: JobId, body: Annotated[schemas.CancelJob | None, Body()] = None
-) -> Response:
+@router.post("/api/jobs/{job_id}/cancel", response_model=CancelAnswer)
+async def cancel_job(visit: Operator, job_id: JobId, body: Annotated[CancelJob | None, Body()] = None) -> Response:
     """Cancel a job: it never runs, or its handler is told to stop."""
-    asked = body or schemas.CancelJob()
+    asked = body or CancelJob()
     ref = _ref(visit, job_id)
     before = (await visit.server.reads.get(ref)).record
     was = await visit.rota.job(str(before.ref)).cancel(asked.reason, only_waiting=asked.only_waiting)
@@ -127,7 +147,7 @@ async def cancel_job(
     return reply({"success": True, "message": "Job Cancelled", "status": "CANCELLED"})
 
 
-@router.delete("/api/jobs/{job_id}", response_model=schemas.Done)
+@router.delete("/api/jobs/{job_id}", response_model=Done)
 async def delete_job(visit: Operator, job_id: JobId) -> Response:
     """Remove a job and every trace of it; a handler at work is told to stop."""
     ref = _ref(visit, job_id)
@@ -140,8 +160,8 @@ async def delete_job(visit: Operator, job_id: JobId) -> Response:
 # --- the rest ----------------------------------------------------------------------------------------------------
 
 
-@router.patch("/api/jobs/{job_id}", response_model=schemas.JobAnswer)
-async def update_job(visit: Operator, job_id: JobId, body: schemas.JobChange) -> Response:
+@router.patch("/api/jobs/{job_id}", response_model=JobAnswer)
+async def update_job(visit: Operator, job_id: JobId, body: JobChange) -> Response:
     """Change the data, the priority or the time of a job that waits; of a dead letter, the data.
 
     A masked value in the data stands for the one that is stored.
@@ -151,12 +171,7 @@ async def update_job(visit: Operator, job_id: JobId, body: schemas.JobChange) ->
         raise InvalidOption("body", "names nothing to change: give data, priority, delay or run_at")
     ref = _ref(visit, job_id)
     before = (await visit.server.reads.get(ref)).record
-    args: Any = None
-    kwargs: Any = None
-    if body.data is not None:
-        data = visit.server.mask.unmask(body.data, _decoded(before.arguments))
-        (await visit.server.catalog.find(before.task)).check(data)
-        args, kwargs = enqueueing.split_data(data)
+    args, kwargs = (None, None) if body.data is None else await _arguments(visit, before, body.data)
     after = await visit.rota.job(str(before.ref)).update(
         args=args, kwargs=kwargs, priority=body.priority, delay=body.delay,
         run_at=enqueueing.read_time(body.run_at) if body.run_at is not None else None,
@@ -167,8 +182,8 @@ async def update_job(visit: Operator, job_id: JobId, body: schemas.JobChange) ->
 
 @router.get(
     "/api/jobs/{job_id}/result",
-    response_model=schemas.ResultAnswer,
-    responses={202: {"model": schemas.ResultAnswer, "description": "It has not ended yet."}},
+    response_model=ResultAnswer,
+    responses={202: {"model": ResultAnswer, "description": "It has not ended yet."}},
 )
 async def job_result(
     visit: Viewer,
@@ -194,7 +209,7 @@ async def job_result(
     return reply(answer, 200 if record.state.is_finished else 202)
 
 
-@router.get("/api/jobs/{job_id}/logs", response_model=schemas.LogAnswer)
+@router.get("/api/jobs/{job_id}/logs", response_model=LogAnswer)
 async def job_logs(visit: Viewer, job_id: JobId, start: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
     """What the job's handler logged, from line `start` on."""
     ref = _ref(visit, job_id)
@@ -203,7 +218,7 @@ async def job_logs(visit: Viewer, job_id: JobId, start: Annotated[int, Query(ge=
     return reply({"success": True, **answer})
 
 
-@router.get("/api/jobs/{job_id}/history", response_model=schemas.HistoryAnswer)
+@router.get("/api/jobs/{job_id}/history", response_model=HistoryAnswer)
 async def job_history(visit: Viewer, job_id: JobId) -> Response:
     """Every change of the job's state, oldest first."""
     ref = _ref(visit, job_id)
@@ -212,13 +227,43 @@ async def job_history(visit: Viewer, job_id: JobId) -> Response:
     return reply({"success": True, **answer})
 
 
-@router.post("/api/jobs/{job_id}/redrive", response_model=schemas.Done)
-async def redrive_job(visit: Operator, job_id: JobId) -> Response:
-    """Give a dead letter another life, with its counts reset."""
+@router.get("/api/jobs/{job_id}/dependencies", response_model=RelatedJobsAnswer)
+async def job_dependencies(visit: Viewer, job_id: JobId, cursor: Cursor = None, limit: Limit = 50) -> Response:
+    """The jobs that this one comes after, and how each stands."""
+    found = await visit.rota.job(str(_ref(visit, job_id))).dependencies(cursor=cursor, limit=limit)
+    return _related(visit, found)
+
+
+@router.get("/api/jobs/{job_id}/dependents", response_model=RelatedJobsAnswer)
+async def job_dependents(visit: Viewer, job_id: JobId, cursor: Cursor = None, limit: Limit = 50) -> Response:
+    """The jobs that wait for this one, about `limit` at a time. Once it has completed, nobody does."""
+    found = await visit.rota.job(str(_ref(visit, job_id))).dependents(cursor=cursor, limit=limit)
+    return _related(visit, found)
+
+
+def _related(visit: Visit, found: Relatives) -> Response:
+    jobs = [shapes.relative(one) for one in found.jobs if visit.identity.may_see(one.ref.queue)]
+    return reply({"success": True, "jobs": jobs, "cursor": found.cursor})
+
+
+@router.post("/api/jobs/{job_id}/redrive", response_model=Done)
+async def redrive_job(visit: Operator, job_id: JobId, body: Annotated[RedriveJob | None, Body()] = None) -> Response:
+    """Give a dead letter another life, with its counts reset; and, where data is given, with other arguments.
+
+    A masked value in the data stands for the one that is stored.
+    """
     ref = _ref(visit, job_id)
     record = (await visit.server.reads.get(ref)).record
-    await visit.rota.job(str(record.ref)).redrive()
-    await visit.audit("redrive", f"job {record.ref}", before=_state(record.state), after={"state": "PENDING"})
+    job = visit.rota.job(str(record.ref))
+    before, after = _state(record.state), {"state": "PENDING"}
+    if body is not None and body.data is not None:
+        if record.state is not JobState.FAILED:
+            raise WrongState(job.id, record.state.value, "redrive", "only a dead letter can be redriven")
+        args, kwargs = await _arguments(visit, record, body.data)
+        edited = await job.update(args=args, kwargs=kwargs)
+        before, after = before | _data(visit, record), after | _data(visit, edited)
+    await job.redrive()
+    await visit.audit("redrive", f"job {record.ref}", before=before, after=after)
     return reply({"success": True, "message": "Job redriven"})
 
 
@@ -231,15 +276,34 @@ def _ref(visit: Visit, job_id: str) -> JobRef:
     return ref
 
 
+async def _arguments(visit: Visit, record: JobRecord, given: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """New arguments for a job, as its task takes them; masks in them stand for what is stored."""
+    data = visit.server.mask.unmask(given, _decoded(record.arguments))
+    (await visit.server.catalog.find(record.task)).check(data)
+    return enqueueing.split_data(data)
+
+
 async def _detail(visit: Visit, ref: JobRef) -> dict[str, Any]:
     snapshot = await visit.server.reads.get(ref)
-    explanation = await visit.rota.job(str(snapshot.record.ref)).explain()
-    return visit.server.shapes.detail(snapshot, explanation)
+    record = snapshot.record
+    explanation = await visit.rota.job(str(record.ref)).explain()
+    lock: LockInfo | None = None
+    if record.options.lock and not record.state.is_finished:
+        views = await visit.rota.checked_views()
+        page = await views.locks([record.ref.queue], lock=record.options.lock, cursor=None, limit=1)
+        lock = page.locks[0] if page.locks else None
+    workflow = record.options.workflow
+    flow = await (await visit.rota.checked_flows()).read(workflow) if workflow else None
+    return visit.server.shapes.detail(snapshot, explanation, lock, flow)
+
+
+def _data(visit: Visit, record: JobRecord) -> dict[str, str]:
+    return {"data": visit.server.shapes.data(record)}
 
 
 def _changeable(visit: Visit, record: JobRecord) -> dict[str, Any]:
     return {
-        "data": visit.server.shapes.data(record),
+        **_data(visit, record),
         "priority": record.options.priority,
         "due_at": shapes.moment(record.due_at),
     }

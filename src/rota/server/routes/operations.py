@@ -7,11 +7,12 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Path, Query, Response
 
 from rota.errors import InvalidOption
-from rota.server import operating, schemas
+from rota.server import operating
 from rota.server.answers import KeyedRoute
 from rota.server.enqueueing import read_time
 from rota.server.filters import Found
 from rota.server.problems import Problem
+from rota.server.schemas.operations import NewOperation, OperationAnswer, OperationsAnswer, OperationWhere
 from rota.server.tokens import Role
 from rota.server.visits import Operator, Viewer, Visit, reply
 from rota.store.operations import OperationInfo
@@ -21,8 +22,8 @@ router = APIRouter(route_class=KeyedRoute, tags=["operations"])
 OperationId = Annotated[str, Path(max_length=64, json_schema_extra={"pattern": "^[0-9a-f]{16}$"})]
 
 
-@router.post("/api/operations", status_code=202, response_model=schemas.OperationAnswer)
-async def start_operation(visit: Operator, body: schemas.NewOperation) -> Response:
+@router.post("/api/operations", status_code=202, response_model=OperationAnswer)
+async def start_operation(visit: Operator, body: NewOperation) -> Response:
     """Cancel, delete, redrive or change every job that matches. With `dry_run` only say how many there are.
 
     It goes on in the background, also when this server ends; to delete takes an admin.
@@ -36,20 +37,20 @@ async def start_operation(visit: Operator, body: schemas.NewOperation) -> Respon
     return reply({"success": True, "operation": operating.shape(info)}, 202)
 
 
-@router.get("/api/operations", response_model=schemas.OperationsAnswer)
+@router.get("/api/operations", response_model=OperationsAnswer)
 async def list_operations(visit: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Response:
     """The latest operations, the newest first."""
     found = [info for info in await visit.rota.operations.list(limit=limit) if _may_see(visit, info)]
     return reply({"success": True, "operations": [operating.shape(info) for info in found]})
 
 
-@router.get("/api/operations/{operation_id}", response_model=schemas.OperationAnswer)
+@router.get("/api/operations/{operation_id}", response_model=OperationAnswer)
 async def show_operation(visit: Viewer, operation_id: OperationId) -> Response:
     """How far an operation has come; once it has ended, what it did, and what it could not do."""
     return reply({"success": True, "operation": operating.shape(await _read(visit, operation_id))})
 
 
-@router.post("/api/operations/{operation_id}/cancel", response_model=schemas.OperationAnswer)
+@router.post("/api/operations/{operation_id}/cancel", response_model=OperationAnswer)
 async def cancel_operation(visit: Operator, operation_id: OperationId) -> Response:
     """End an operation before its time. What is done stays done."""
     before = await _read(visit, operation_id)
@@ -61,7 +62,7 @@ async def cancel_operation(visit: Operator, operation_id: OperationId) -> Respon
     return reply({"success": True, "operation": operating.shape(after)})
 
 
-def _where(asked: schemas.OperationWhere) -> Found:
+def _where(asked: OperationWhere) -> Found:
     given: dict[str, Any] = asked.model_dump(exclude_none=True)
     if not given:
         raise InvalidOption("where", "asks for nothing: to mean all jobs, name a state or a queue")

@@ -2,53 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 
+from rota.core.history import Counted
 from rota.errors import InvalidOption
 from rota.history import Load
-from rota.server import schemas, shapes
+from rota.server import shapes
 from rota.server.answers import KeyedRoute
+from rota.server.schemas.base import QueueName
+from rota.server.schemas.queues import (
+    LocksAnswer,
+    PurgeAnswer,
+    PurgeQueue,
+    QueueAnswer,
+    QueuesAnswer,
+    TasksAnswer,
+)
+from rota.server.schemas.watching import MetricsAnswer, ScalingAnswer, TaskMetricsAnswer
 from rota.server.visits import Admin, Operator, Viewer, Visit, reply
-from rota.store.views import LockInfo, WorkerInfo
+from rota.store.views import LockInfo
 
 router = APIRouter(route_class=KeyedRoute, tags=["queues"])
 
-QueuePath = Annotated[schemas.QueueName, Path(description="The queue's name.")]
+QueuePath = Annotated[QueueName, Path(description="The queue's name.")]
+#: By what tasks are put in order.
+_RANKS: Final[Mapping[str, Callable[[Counted], float]]] = {
+    "slowest": lambda counts: counts.run.p95_ms or 0,
+    "failing": lambda counts: counts.failed,
+    "busiest": lambda counts: counts.started,
+}
 #: What adds up over queues.
 _SUMS: Final = (
     "backlog", "processing", "arrivals_per_second", "services_per_second", "due_in_1m", "due_in_5m", "due_in_15m",
 )  # fmt: skip
 
 
-@router.get("/api/queues", response_model=schemas.QueuesAnswer)
+@router.get("/api/queues", response_model=QueuesAnswer)
 async def list_queues(visit: Viewer) -> Response:
     """How every queue stands."""
     infos = [info for info in await visit.rota.queues() if visit.identity.may_see(info.name)]
     return reply({"success": True, "queues": [shapes.queue(info) for info in infos]})
 
 
-@router.get("/api/queues/{queue}", response_model=schemas.QueueAnswer)
+@router.get("/api/queues/{queue}", response_model=QueueAnswer)
 async def show_queue(visit: Viewer, queue: QueuePath) -> Response:
     """How one queue stands."""
     return await _answer(visit, await visit.known_queue(queue))
 
 
-@router.post("/api/queues/{queue}/pause", response_model=schemas.QueueAnswer)
+@router.post("/api/queues/{queue}/pause", response_model=QueueAnswer)
 async def pause_queue(visit: Operator, queue: QueuePath) -> Response:
     """Stop claims of the queue, for every worker. Running handlers go on."""
     return await _set_paused(visit, queue, is_paused=True)
 
 
-@router.post("/api/queues/{queue}/resume", response_model=schemas.QueueAnswer)
+@router.post("/api/queues/{queue}/resume", response_model=QueueAnswer)
 async def resume_queue(visit: Operator, queue: QueuePath) -> Response:
     """Let claims of the queue go on, at once."""
     return await _set_paused(visit, queue, is_paused=False)
 
 
-@router.post("/api/queues/{queue}/purge", response_model=schemas.PurgeAnswer)
-async def purge_queue(visit: Admin, queue: QueuePath, body: schemas.PurgeQueue) -> Response:
+@router.post("/api/queues/{queue}/purge", response_model=PurgeAnswer)
+async def purge_queue(visit: Admin, queue: QueuePath, body: PurgeQueue) -> Response:
     """Delete the jobs of the queue that wait. Without the queue's name in `confirm`, say how many that would be."""
     handle = visit.rota.queue(await visit.known_queue(queue))
     counts = await handle.counts()
@@ -64,17 +82,10 @@ async def purge_queue(visit: Admin, queue: QueuePath, body: schemas.PurgeQueue) 
     return reply({**answer, "message": f"{purged} waiting jobs deleted", "is_dry_run": False, "purged": purged})
 
 
-@router.get("/api/workers", response_model=schemas.WorkersAnswer)
-async def list_workers(visit: Viewer) -> Response:
-    """The workers heard of in the last day, and what each is running."""
-    found = [worker for worker in await visit.rota.workers() if _concerns(visit, worker)]
-    return reply({"success": True, "workers": [shapes.worker(worker, visit.identity) for worker in found]})
-
-
-@router.get("/api/locks", response_model=schemas.LocksAnswer)
+@router.get("/api/locks", response_model=LocksAnswer)
 async def list_locks(
     visit: Viewer,
-    queue: schemas.QueueName | None = None,
+    queue: QueueName | None = None,
     lock: Annotated[str | None, Query(min_length=1, max_length=128, description="Only the lock of this name.")] = None,
     cursor: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="About how many.")] = 100,
@@ -87,20 +98,20 @@ async def list_locks(
     return reply({"success": True, "locks": [shapes.lock(one) for one in locks], "cursor": page.cursor})
 
 
-@router.get("/api/tasks", response_model=schemas.TasksAnswer)
+@router.get("/api/tasks", response_model=TasksAnswer)
 async def list_tasks(visit: Viewer) -> Response:
     """The tasks that jobs can be enqueued for, with the JSON Schema of their arguments."""
     known = [one for one in await visit.server.catalog.all() if visit.identity.may_see(one.task.queue)]
     return reply({"success": True, "tasks": [shapes.task(one) for one in known]})
 
 
-@router.get("/api/scaling", response_model=schemas.ScalingAnswer)
+@router.get("/api/scaling", response_model=ScalingAnswer)
 async def scaling(visit: Viewer) -> Response:
     """What an autoscaler needs to know: backlog, waits, rates, work falling due, workers and what they do."""
     views = await visit.rota.checked_views()
     names = visit.visible(await views.queues())
     loads = await visit.rota.loads(names) if names else []
-    alive = [w for w in await views.workers() if w.status == "ALIVE" and _concerns(visit, w)]
+    alive = [w for w in await views.workers() if w.status == "ALIVE" and visit.concerns(w)]
     queues = [_load(load) for load in loads]
     waits = [load.oldest_wait_ms for load in loads if load.oldest_wait_ms is not None]
     total = {
@@ -135,10 +146,10 @@ def _load(load: Load) -> dict[str, Any]:
     }
 
 
-@router.get("/api/metrics/history", response_model=schemas.MetricsAnswer)
+@router.get("/api/metrics/history", response_model=MetricsAnswer)
 async def metrics_history(
     visit: Viewer,
-    queue: schemas.QueueName | None = None,
+    queue: QueueName | None = None,
     type: Annotated[str | None, Query(max_length=200, description="Only of this task.")] = None,
     since: Annotated[float, Query(ge=60, le=30 * 86400, description="So many seconds back.")] = 3600,
     step: Annotated[int | None, Query(ge=60, le=30 * 86400, description="Seconds; whole minutes, or hours.")] = None,
@@ -170,10 +181,27 @@ async def metrics_history(
     return reply(answer)
 
 
-def _concerns(visit: Visit, worker: WorkerInfo) -> bool:
-    """True when the worker serves a queue that the caller may see."""
-    served = worker.info.get("queues", [])
-    return not visit.identity.queues or any(visit.identity.may_see(queue) for queue in served)
+@router.get("/api/metrics/tasks", response_model=TaskMetricsAnswer)
+async def metrics_by_task(
+    visit: Viewer,
+    queue: QueueName | None = None,
+    since: Annotated[float, Query(ge=60, le=30 * 86400, description="So many seconds back.")] = 3600,
+    order: Annotated[Literal["slowest", "failing", "busiest"], Query()] = "slowest",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> Response:
+    """Tasks by how long they run (p95), how many of their attempts fail, or how many there are."""
+    if queue is not None:
+        visit.check_queue(queue)
+    found = await visit.rota.history_by_task(queue=queue, since=since)
+    rows = [
+        (of_queue, task, counts)
+        for of_queue, tasks in found.items()
+        if visit.identity.may_see(of_queue)
+        for task, counts in tasks.items()
+    ]
+    rows.sort(key=lambda row: _RANKS[order](row[2]), reverse=True)
+    tasks = [{"queue": name, "type": task, **shapes.counted(counts)} for name, task, counts in rows[:limit]]
+    return reply({"success": True, "tasks": tasks})
 
 
 async def _answer(visit: Visit, queue: str) -> Response:

@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from rota.schedules import ScheduleInfo
-from rota.server import schemas
 from rota.server.answers import KeyedRoute
+from rota.server.schemas.base import Done, QueueName
+from rota.server.schemas.schedules import RunScheduleAnswer, ScheduleAnswer, SchedulesAnswer
 from rota.server.visits import Admin, Operator, Viewer, Visit, reply
 
 router = APIRouter(route_class=KeyedRoute, tags=["schedules"])
@@ -18,8 +19,8 @@ ScheduleId = Annotated[
 ]
 
 
-@router.get("/api/schedules", response_model=schemas.SchedulesAnswer)
-async def list_schedules(visit: Viewer, queue: schemas.QueueName | None = None) -> Response:
+@router.get("/api/schedules", response_model=SchedulesAnswer)
+async def list_schedules(visit: Viewer, queue: QueueName | None = None) -> Response:
     """All schedules, or those of one queue."""
     if queue is not None:
         visit.check_queue(queue)
@@ -27,13 +28,13 @@ async def list_schedules(visit: Viewer, queue: schemas.QueueName | None = None) 
     return reply({"success": True, "schedules": [visit.server.shapes.schedule(info) for info in infos]})
 
 
-@router.get("/api/schedules/{schedule_id}", response_model=schemas.ScheduleAnswer)
+@router.get("/api/schedules/{schedule_id}", response_model=ScheduleAnswer)
 async def show_schedule(visit: Viewer, schedule_id: ScheduleId) -> Response:
     """One schedule."""
     return _answer(visit, await _find(visit, schedule_id))
 
 
-@router.post("/api/schedules/{schedule_id}/pause", response_model=schemas.ScheduleAnswer)
+@router.post("/api/schedules/{schedule_id}/pause", response_model=ScheduleAnswer)
 async def pause_schedule(visit: Operator, schedule_id: ScheduleId) -> Response:
     """Stop its ticks. What would have come meanwhile is not made up for."""
     before = await _find(visit, schedule_id)
@@ -41,7 +42,7 @@ async def pause_schedule(visit: Operator, schedule_id: ScheduleId) -> Response:
     return await _changed(visit, "pause", before)
 
 
-@router.post("/api/schedules/{schedule_id}/resume", response_model=schemas.ScheduleAnswer)
+@router.post("/api/schedules/{schedule_id}/resume", response_model=ScheduleAnswer)
 async def resume_schedule(visit: Operator, schedule_id: ScheduleId) -> Response:
     """Let it tick again, from now on."""
     before = await _find(visit, schedule_id)
@@ -49,7 +50,7 @@ async def resume_schedule(visit: Operator, schedule_id: ScheduleId) -> Response:
     return await _changed(visit, "resume", before)
 
 
-@router.post("/api/schedules/{schedule_id}/run", response_model=schemas.RunScheduleAnswer)
+@router.post("/api/schedules/{schedule_id}/run", response_model=RunScheduleAnswer)
 async def run_schedule(visit: Operator, schedule_id: ScheduleId) -> Response:
     """Make one of its jobs now; its ticks stay as they are."""
     info = await _find(visit, schedule_id)
@@ -58,7 +59,7 @@ async def run_schedule(visit: Operator, schedule_id: ScheduleId) -> Response:
     return reply({"success": True, "message": "Job enqueued", "jobId": job.id})
 
 
-@router.delete("/api/schedules/{schedule_id}", response_model=schemas.Done)
+@router.delete("/api/schedules/{schedule_id}", response_model=Done)
 async def remove_schedule(visit: Admin, schedule_id: ScheduleId) -> Response:
     """Forget it; its jobs stay. One that is declared in code comes back with the next worker."""
     info = await _find(visit, schedule_id)

@@ -12,23 +12,26 @@ from rota.core.values import is_array, is_object
 from rota.core.workflow import Flow
 from rota.drafts import Draft, Step
 from rota.errors import InvalidJob, InvalidOption, JobNotFound
-from rota.server import enqueueing, schemas, shapes
+from rota.server import enqueueing, shapes
 from rota.server.answers import KeyedRoute, token_of
 from rota.server.problems import Problem
+from rota.server.schemas.base import ID, WorkflowStateName
+from rota.server.schemas.jobs import JobOptions
+from rota.server.schemas.workflows import CancelWorkflow, NewStep, NewWorkflow, WorkflowAnswer, WorkflowsAnswer
 from rota.server.visits import Operator, Viewer, Visit, reply
 from rota.tasks import Call
 
 router = APIRouter(route_class=KeyedRoute, tags=["workflows"])
 
-WorkflowId = Annotated[str, Path(max_length=300, json_schema_extra={"pattern": schemas.ID})]
+WorkflowId = Annotated[str, Path(max_length=300, json_schema_extra={"pattern": ID})]
 #: Stands for the result of another step, where it is all that an object holds.
 RESULT: Final = "$result"
 
 
-@router.get("/api/workflows", response_model=schemas.WorkflowsAnswer)
+@router.get("/api/workflows", response_model=WorkflowsAnswer)
 async def list_workflows(
     visit: Viewer,
-    state: Annotated[list[schemas.WorkflowStateName] | None, Query(description="Only those in one of these.")] = None,
+    state: Annotated[list[WorkflowStateName] | None, Query(description="Only those in one of these.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The latest workflows, the newest first: all that have not ended, and those of the last day."""
@@ -37,8 +40,8 @@ async def list_workflows(
     return reply({"success": True, "workflows": [shapes.workflow_info(info) for info in infos]})
 
 
-@router.post("/api/workflows", status_code=201, response_model=schemas.WorkflowAnswer)
-async def create_workflow(visit: Operator, body: schemas.NewWorkflow) -> Response:
+@router.post("/api/workflows", status_code=201, response_model=WorkflowAnswer)
+async def create_workflow(visit: Operator, body: NewWorkflow) -> Response:
     """Build a workflow and commit it as a whole: all of it is stored, or nothing."""
     token = token_of(visit.request)
     workflow_id = token if body.id is None else checked_id(body.id)
@@ -60,24 +63,24 @@ async def create_workflow(visit: Operator, body: schemas.NewWorkflow) -> Respons
     return reply({"success": True, "workflow": await _shape(visit, await draft.refresh())}, 201)
 
 
-@router.get("/api/workflows/{workflow_id}", response_model=schemas.WorkflowAnswer)
+@router.get("/api/workflows/{workflow_id}", response_model=WorkflowAnswer)
 async def show_workflow(visit: Viewer, workflow_id: WorkflowId) -> Response:
     """A workflow with its graph, and how each step and each compensation stands."""
     return reply({"success": True, "workflow": await _shape(visit, await _read(visit, workflow_id))})
 
 
-@router.post("/api/workflows/{workflow_id}/cancel", response_model=schemas.WorkflowAnswer)
+@router.post("/api/workflows/{workflow_id}/cancel", response_model=WorkflowAnswer)
 async def cancel_workflow(
-    visit: Operator, workflow_id: WorkflowId, body: Annotated[schemas.CancelWorkflow | None, Body()] = None
+    visit: Operator, workflow_id: WorkflowId, body: Annotated[CancelWorkflow | None, Body()] = None
 ) -> Response:
     """Stop what runs, and undo what was done unless told otherwise."""
-    asked = body or schemas.CancelWorkflow()
+    asked = body or CancelWorkflow()
     before = await _read(visit, workflow_id)
     await visit.rota.workflows.get(workflow_id).cancel(undo=asked.undo)
     return await _changed(visit, "cancel", before)
 
 
-@router.post("/api/workflows/{workflow_id}/resume", response_model=schemas.WorkflowAnswer)
+@router.post("/api/workflows/{workflow_id}/resume", response_model=WorkflowAnswer)
 async def resume_workflow(visit: Operator, workflow_id: WorkflowId) -> Response:
     """Go on at the failed steps; a parked compensation is tried again."""
     before = await _read(visit, workflow_id)
@@ -88,7 +91,7 @@ async def resume_workflow(visit: Operator, workflow_id: WorkflowId) -> Response:
 # --- building ----------------------------------------------------------------------------------------------------
 
 
-async def _add_step(visit: Visit, draft: Draft, steps: dict[str, Step[Any]], asked: schemas.NewStep, name: str) -> None:
+async def _add_step(visit: Visit, draft: Draft, steps: dict[str, Step[Any]], asked: NewStep, name: str) -> None:
     if name in steps:
         raise InvalidOption("steps", f"two steps are called {name!r}: give each a name of its own")
     call = await _call(visit, asked.type, asked.data, asked, steps)
@@ -99,9 +102,7 @@ async def _add_step(visit: Visit, draft: Draft, steps: dict[str, Step[Any]], ask
         step.undo(undo, even_if_unsure=asked.undo.even_if_unsure)
 
 
-async def _call(
-    visit: Visit, task: str, data: Any, options: schemas.JobOptions, steps: dict[str, Step[Any]]
-) -> Call[Any]:
+async def _call(visit: Visit, task: str, data: Any, options: JobOptions, steps: dict[str, Step[Any]]) -> Call[Any]:
     known = await visit.server.catalog.find(task)
     filled, has_results = _fill(data, steps)
     if not has_results:  # else it is checked once they are there, by the worker

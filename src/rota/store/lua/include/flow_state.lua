@@ -56,7 +56,11 @@ local function flow_state(id, state, now)
     leave_place(id, name, now)
   end
   redis.call("HSET", key, "state", state)
-  if state == "failed" then redis.call("ZADD", held, text_of(now), id) else redis.call("ZREM", held, id) end
+  if state == "failed" or state == "parked" then
+    redis.call("ZADD", held, text_of(now), id)
+  else
+    redis.call("ZREM", held, id)
+  end
   if HAS_ENDED[state] then
     redis.call("HSET", key, "ended_at", text_of(now))
     redis.call("PEXPIRE", key, 86400000)

@@ -1,0 +1,115 @@
+"""The overview: what is happening now and what needs attention, in one call that costs the store little."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rota import Rota
+from rota.server import Role, create_app
+from rota.server.tokens import Tokens
+from tests.client.hands import Hand, calls_of
+from tests.server.api import Api, open_api
+from tests.server.test_jobs import handle
+from tests.servers import Server
+
+
+def alarms(answer: dict[str, Any]) -> dict[str, Any]:
+    """What needs attention, by kind, but for what is said of the test's server."""
+    return {one["kind"]: one for one in answer["attention"] if one["kind"] != "server"}
+
+
+async def test_an_overview_says_how_every_queue_stands(api: Api, rota: Rota, hand: Hand) -> None:
+    done = await handle(rota, await api.enqueue(queue="mail"))
+    await hand.finish(done)
+    for delay in (0, 60):
+        await api.enqueue(queue="mail", delay=delay)
+    await api.enqueue(queue="images")
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 4, "busy": 1}))
+
+    answer = await api.ask("GET", "/api/overview")
+
+    assert [queue["name"] for queue in answer["queues"]] == ["images", "mail"]
+    mail = answer["queues"][1]
+    assert (mail["stats"]["PENDING"], mail["stats"]["SCHEDULED"], mail["stats"]["COMPLETED"]) == (1, 1, 1)
+    assert (mail["workers"], mail["slots"], mail["busy"]) == (1, 4, 1)
+    assert (mail["lately"]["enqueued"], mail["lately"]["completed"]) == (3, 1)
+    assert (len(mail["completed_per_minute"]), sum(mail["completed_per_minute"])) == (60, 1)
+    assert sum(answer["stats"].values()) == 4
+    assert answer["workers"] == {"alive": 1, "draining": 0, "dead": 0, "slots": 4, "busy": 1}
+    assert answer["server"]["used_memory"] > 0
+    assert alarms(answer) == {}
+
+
+async def test_an_overview_says_what_needs_attention(api: Api, rota: Rota, hand: Hand, valkey: Server) -> None:
+    for queue in ("mail", "mail", "images"):
+        await hand.kill_off(await handle(rota, await api.enqueue(queue=queue)))
+    await rota.queue("mail").pause()
+    step = {"type": "example", "queue": "images", "name": "charge"}
+    flow = (await api.ask("POST", "/api/workflows", json={"name": "order", "steps": [step]}, status=201))["workflow"]
+    await hand.kill_off(await handle(rota, flow["steps"][0]["jobId"]))
+    await rota.tell_dependents("images")
+    await (await rota.checked_flows()).drive_due()
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"]}))
+    with valkey.client() as client:
+        client.zincrby(rota.keys.shared("seen"), -60_000, "w1")
+
+    found = alarms(await api.ask("GET", "/api/overview"))
+
+    assert (found["dead_letters"]["count"], found["dead_letters"]["names"]) == (4, ["images", "mail"])
+    assert found["paused_queues"]["names"] == ["mail"]
+    assert found["held_workflows"]["names"] == [flow["id"]]
+    assert found["dead_workers"]["names"] == ["w1"]
+    assert set(found) == {"dead_letters", "paused_queues", "held_workflows", "dead_workers"}
+
+
+async def test_a_worker_that_took_its_leave_is_no_alarm(api: Api, rota: Rota, hand: Hand, valkey: Server) -> None:
+    await hand.store.announce(json.dumps({"state": "stopped", "queues": ["mail"]}))
+    with valkey.client() as client:
+        client.zincrby(rota.keys.shared("seen"), -60_000, "w1")
+
+    answer = await api.ask("GET", "/api/overview")
+
+    assert answer["workers"]["dead"] == 0
+    assert alarms(answer) == {}
+
+
+async def test_many_viewers_cost_the_store_what_one_costs(api: Api, rota: Rota, valkey: Server) -> None:
+    await api.enqueue(queue="mail")
+    await api.ask("GET", "/api/overview")
+    with valkey.client() as client:
+        before = calls_of(client, "zcard")
+        for _ in range(20):
+            await api.ask("GET", "/api/overview")
+        looks = (calls_of(client, "zcard") - before) / 7
+
+    # The first is good for about a second, and twenty answers take no ten of those.
+    assert looks < 10
+
+
+async def test_a_limited_token_sees_its_own_queues_alone(rota: Rota, hand: Hand) -> None:
+    text = (await Tokens(rota).create(Role.VIEWER, name="mail only", queues=["mail"]))[0]
+    async with open_api(create_app(rota), token=text) as limited, open_api(create_app(rota, auth="none")) as api:
+        for queue in ("mail", "images"):
+            await hand.kill_off(await handle(rota, await api.enqueue(queue=queue)))
+        answer = await limited.ask("GET", "/api/overview")
+
+    assert [queue["name"] for queue in answer["queues"]] == ["mail"]
+    assert answer["stats"]["FAILED"] == 1
+    assert (answer["workflows"], answer["server"]) == (None, None)
+    assert [(one["kind"], one["names"]) for one in answer["attention"]] == [("dead_letters", ["mail"])]
+
+
+async def test_tasks_are_put_in_order_by_how_they_fare(api: Api, rota: Rota, hand: Hand) -> None:
+    for task, deaths in (("good", 0), ("bad", 2), ("mixed", 1)):
+        for number in range(3):
+            job = await handle(rota, await api.enqueue(task, queue="mail"))
+            await (hand.kill_off(job) if number < deaths else hand.take(job))
+
+    async def by(order: str, **more: Any) -> list[tuple[str, int]]:
+        answer = await api.ask("GET", "/api/metrics/tasks", params={"order": order, **more})
+        return [(task["type"], task["failed"]) for task in answer["tasks"]]
+
+    assert await by("failing") == [("bad", 2), ("mixed", 1), ("good", 0)]
+    assert await by("failing", limit=1) == [("bad", 2)]
+    assert sorted(await by("slowest", queue="mail", since=86400 * 3)) == [("bad", 2), ("good", 0), ("mixed", 1)]

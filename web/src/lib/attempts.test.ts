@@ -6,8 +6,20 @@ import { lifeOf } from "@/lib/attempts";
 const START = Date.parse("2026-01-01T00:00:00Z");
 const at = (seconds: number) => new Date(START + seconds * 1000).toISOString();
 
-function anAttempt(number: number, from: number, until: number | null, outcome = "failed"): JobAttempt {
-  return { attempt: number, worker: "w", started_at: at(from), ended_at: until === null ? null : at(until), outcome, note: null };
+function anAttempt(
+  number: number,
+  from: number,
+  until: number | null,
+  outcome: JobAttempt["outcome"] = "failed",
+): JobAttempt {
+  return {
+    attempt: number,
+    worker: "w",
+    started_at: at(from),
+    ended_at: until === null ? null : at(until),
+    outcome,
+    note: null,
+  };
 }
 
 describe("lifeOf", () => {
@@ -16,7 +28,9 @@ describe("lifeOf", () => {
       { status: "COMPLETED", enqueued_at: at(0), ended_at: at(9), attempts: [anAttempt(1, 2, 3), anAttempt(2, 8, 9)] },
       START + 60_000,
     );
-    expect(life.stretches.map((one) => [one.waitedFrom, one.waitedUntil, one.ranUntil].map((it) => (it - START) / 1000))).toEqual([
+    expect(
+      life.stretches.map((one) => [one.waitedFrom, one.waitedUntil, one.ranUntil].map((it) => (it - START) / 1000)),
+    ).toEqual([
       [0, 2, 3],
       [3, 8, 9],
     ]);
@@ -33,12 +47,21 @@ describe("lifeOf", () => {
       { status: "SCHEDULED", enqueued_at: at(0), ended_at: null, attempts: [anAttempt(1, 1, 2)] },
       START + 5000,
     );
-    expect(waiting.stretches.at(-1)).toMatchObject({ attempt: null, waitedFrom: START + 2000, waitedUntil: START + 5000 });
+    expect(waiting.stretches.at(-1)).toMatchObject({
+      attempt: null,
+      waitedFrom: START + 2000,
+      waitedUntil: START + 5000,
+    });
   });
 
   it("is never negative, though the clocks of two machines disagree", () => {
     const life = lifeOf(
-      { status: "PROCESSING", enqueued_at: at(10), ended_at: null, attempts: [anAttempt(1, 9, 8), anAttempt(2, 7, null)] },
+      {
+        status: "PROCESSING",
+        enqueued_at: at(10),
+        ended_at: null,
+        attempts: [anAttempt(1, 9, 8), anAttempt(2, 7, null)],
+      },
       START,
     );
     for (const one of life.stretches) {

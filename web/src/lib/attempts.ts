@@ -47,6 +47,13 @@ export function lifeOf(job: Living, now: number): Life {
   // What never ran has waited until it ended.
   const ended = Math.max(at, job.ended_at === null ? at : ms(job.ended_at));
   if (stretches.length === 0)
-    stretches.push({ key: "waited", waitedFrom: from, waitedUntil: ended, ranUntil: ended, attempt: null, isOpen: false });
+    stretches.push({
+      key: "waited",
+      waitedFrom: from,
+      waitedUntil: ended,
+      ranUntil: ended,
+      attempt: null,
+      isOpen: false,
+    });
   return { from, until: Math.max(ended, from + 1), stretches };
 }

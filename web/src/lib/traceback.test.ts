@@ -24,7 +24,11 @@ describe("foldTraceback", () => {
 
   it("loses no line", () => {
     const lines = foldTraceback(PLAIN).flatMap((part) =>
-      part.kind === "text" ? [part.text] : part.kind === "own" ? [part.frame.text] : part.frames.map(({ text }) => text),
+      part.kind === "text"
+        ? [part.text]
+        : part.kind === "own"
+          ? [part.frame.text]
+          : part.frames.map(({ text }) => text),
     );
     expect(`${lines.join("\n")}\n`).toBe(PLAIN);
   });
@@ -50,7 +54,9 @@ describe("foldTraceback", () => {
   });
 
   it("puts nothing aside where there is nothing else", () => {
-    const parts = foldTraceback('  File "/usr/lib/python3.12/json/decoder.py", line 3, in decode\n    boom\nValueError: no');
+    const parts = foldTraceback(
+      '  File "/usr/lib/python3.12/json/decoder.py", line 3, in decode\n    boom\nValueError: no',
+    );
     expect(parts.map(({ kind }) => kind)).toEqual(["own", "text"]);
   });
 

@@ -15,7 +15,8 @@ export type TracebackPart =
 
 /** Behind the bars that exception groups are printed with. */
 const FRAME = /^[\s|+-]*File "(.+)", line (\d+)(?:, in (.+))?$/;
-const LIBRARY = /[\\/](?:site-packages|dist-packages|lib[\\/]python[\d.]*|rota[\\/](?:worker|core|store))[\\/]|^<frozen /i;
+const LIBRARY =
+  /[\\/](?:site-packages|dist-packages|lib[\\/]python[\d.]*|rota[\\/](?:worker|core|store))[\\/]|^<frozen /i;
 
 export function isLibrary(file: string): boolean {
   return LIBRARY.test(file);
@@ -30,7 +31,7 @@ function depthOf(line: string): number {
 export function foldTraceback(traceback: string): TracebackPart[] {
   const parts: TracebackPart[] = [];
   const lines = traceback.replace(/\n+$/, "").split("\n");
-  for (let at = 0; at < lines.length; ) {
+  for (let at = 0; at < lines.length;) {
     const line = lines[at] as string;
     const found = FRAME.exec(line);
     let end = at + 1;

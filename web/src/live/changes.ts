@@ -37,10 +37,10 @@ export class Freshener {
 
   apply(changes: readonly Change[]): void {
     for (const query of this.client.getQueryCache().findAll({ type: "active" })) {
-      const concerns = query.meta?.live;
+      const { live: concerns, isDecidedLater } = query.meta ?? {};
       if (!concerns || !changes.some(concerns)) continue;
       this.refresh(query);
-      if (query.meta?.isDecidedLater) this.refresh(query);
+      if (isDecidedLater) this.refresh(query);
     }
   }
 

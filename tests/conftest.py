@@ -5,8 +5,10 @@ Each xdist worker has a Valkey and a Redis of its own for the whole run; each te
 
 from __future__ import annotations
 
+import compileall
 import os
 import secrets
+import signal
 from collections.abc import Iterator
 from typing import Final
 
@@ -30,9 +32,16 @@ settings.register_profile(
 )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     for name in AMBIENT:
         os.environ.pop(name, None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in a shell's background job. What the tests start would inherit it, and be deaf to Ctrl-C.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        # A worker is two processes, and hundreds are started: where nothing writes bytecode, each would compile it all.
+        for folder in ("src/rota", "tests"):
+            compileall.compile_dir(config.rootpath / folder, quiet=2)
     settings.load_profile("long" if os.environ.get("ROTA_TEST_LONG") else "default")
 
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from rota.operations import Operations
     from rota.overview import Overview
     from rota.relatives import Relative, Relatives
-    from rota.schedules import ScheduleInfo, Schedules
+    from rota.schedules import ScheduledRun, ScheduleInfo, Schedules
     from rota.store.operations import OperationInfo
     from rota.store.search import Group
     from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
@@ -129,6 +129,7 @@ __all__ = [
     "ScheduleInfo",
     "ScheduleNotFound",
     "ScheduleOutdated",
+    "ScheduledRun",
     "Schedules",
     "Series",
     "Snooze",
@@ -184,7 +185,7 @@ _HOMES: Final = {
     "rota.operations": "Operations",
     "rota.overview": "Overview",
     "rota.relatives": "Relative Relatives",
-    "rota.schedules": "ScheduleInfo Schedules",
+    "rota.schedules": "ScheduledRun ScheduleInfo Schedules",
     "rota.store.operations": "OperationInfo",
     "rota.store.search": "Group",
     "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",

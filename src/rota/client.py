@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
+from rota.core.after import in_layers
 from rota.core.codec import encode_arguments
 from rota.core.history import Counted, Series
 from rota.core.job import (
     DEFAULT_QUEUE,
     MAX_SHARDS,
-    JobRecord,
     JobRef,
+    Options,
     checked_new_queue,
     checked_queue,
 )
@@ -254,7 +255,8 @@ class Rota:
         """Stores many calls, in order, in one round trip per queue and 500 jobs; each batch as a whole.
 
         Returns a handle for each, or IdInUse where its id was taken and `Reject()` asked for. A batch that could not
-        be stored raises; earlier batches of the same call are stored then.
+        be stored raises; earlier batches of the same call are stored then. Jobs may come after others of the same call,
+        by their ids, in whatever order they are given.
         """
         wanted = list(calls)
         for middleware in self.middleware:
@@ -280,16 +282,18 @@ class Rota:
         link = self._link_of_loop()
         durability: set[Durability] = {call.durability or self._durability for call in wanted}
         await link.make_ready({call.queue: None for call in wanted}, durability)
-        by_queue: dict[str, list[int]] = {}
-        for place, call in enumerate(wanted):
-            by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
         found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
-        stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
-        for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
-            for place, one in zip(places, made, strict=True):
-                found[place] = self._handle(wanted[place], queue, one)
-        if "replicated" in durability:
-            await link.make_durable(by_queue)
+        for layer in await _layers(link, wanted):
+            by_queue: dict[str, list[int]] = {}
+            for place in layer:
+                call = wanted[place]
+                by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
+            stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
+            for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
+                for place, one in zip(places, made, strict=True):
+                    found[place] = self._handle(wanted[place], queue, one)
+            if "replicated" in durability:
+                await link.make_durable(by_queue)
         return found
 
     # --- asking ------------------------------------------------------------------------------------------------
@@ -433,18 +437,20 @@ class Rota:
             raise PayloadTooLarge(f"the arguments of task {task!r}", len(encoded), self.max_payload)
         return encoded
 
-    def terms_of(self, record: JobRecord, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:
+    def terms_of(
+        self, task_name: str, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[str, ...]:
         """What a job is found by once its arguments are replaced.
 
         Of a task that is not declared here, the names of its positional arguments are not known: a job that is given
         such ones is no longer found by them.
         """
-        if record.task in self.tasks:
-            task = self.tasks.get(record.task)
+        if task_name in self.tasks:
+            task = self.tasks.get(task_name)
             names, named = tuple(task.index), task.signature.named(args, kwargs)
         else:
-            names, named = tuple(indexed_fields(record.options.terms)), kwargs
-        return terms_of(record.options.tags, {name: named[name] for name in names if name in named})
+            names, named = tuple(indexed_fields(options.terms)), kwargs
+        return terms_of(options.tags, {name: named[name] for name in names if name in named})
 
     async def tell_dependents(self, queue: str) -> None:
         """Passes on what has become of a queue's jobs to those that come after them. Any worker would, in time."""
@@ -668,9 +674,26 @@ def _embedded() -> EmbeddedServer:
     return server
 
 
-def _check_is_whole(call: Call[Any]) -> None:
+def _check_is_whole(call: Any) -> None:
+    if not isinstance(call, Call):
+        raise InvalidJob(f"only calls can be enqueued, as in send.call(...), not {call!r}")
     if call.results:
         raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
+
+
+async def _layers(link: Link, calls: Sequence[Call[Any]]) -> list[Sequence[int]]:
+    """The places of a batch in the order in which they are stored: all at once, unless some come after others of it."""
+    if not any(call.parents for call in calls):
+        return [range(len(calls))]
+    names = [f"{call.queue}:{call.job.id}" if call.job.id else "" for call in calls]
+    needed = [[str(parent.ref) for parent in call.parents] for call in calls]
+    layers = in_layers(names, needed)
+    if len(layers) > 1:
+        # What is unknown is to be refused before anything of the batch is there.
+        own = set(names)
+        parents = [parent for call in calls for parent in call.parents if str(parent.ref) not in own]
+        await link.check_parents(parents)
+    return [*layers]
 
 
 async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:

@@ -89,7 +89,7 @@ class Draft(Workflow):
             raise InvalidOption(
                 "id", f"{self.id!r} is longer than 100 characters, which the ids of its steps begin with"
             )
-        self.name = checked_id(name)
+        self.name = checked_id(name, option="name")
         self._on_failure = on_failure
         self._resume = resume or ""
         self._limit = limit or 0

@@ -194,7 +194,7 @@ class Job(Generic[R]):
                 options = msgspec.structs.replace(options, priority=checked_priority(priority))
             if has_arguments:
                 arguments = self._rota.encode_arguments(record.task, tuple(args or ()), dict(kwargs or {}))
-                terms = self._rota.terms_of(record, tuple(args or ()), dict(kwargs or {}))
+                terms = self._rota.terms_of(record.task, options, tuple(args or ()), dict(kwargs or {}))
                 options = msgspec.structs.replace(options, terms=terms)
             outcome = await store.update(
                 record.ref, seen=snapshot.digest, flags=flags, priority=options.priority, due=due,

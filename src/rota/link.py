@@ -28,7 +28,7 @@ from rota.store.operations import OperationStore
 from rota.store.search import Search
 from rota.store.store import Store
 from rota.store.tallies import Tallies
-from rota.store.ties import FLOWS, Ties
+from rota.store.ties import FLOWS, SLICE, Ties
 from rota.store.views import Views
 
 Durability = Literal["memory", "fsynced", "replicated"]
@@ -100,15 +100,19 @@ class Link:
         return (
             self._is_checked
             and self._registered.get(queue, -math.inf) > asyncio.get_running_loop().time() - REGISTER_AGAIN_S
-            and (self._is_fsynced or durability != "fsynced")
+            and (durability == "memory" or (durability == "fsynced" and self._is_fsynced))
         )
 
     async def make_ready(self, queues: Iterable[str], durability: Collection[Durability]) -> None:
         """Refuses what the server could not keep, before anything is stored; and lists the queues."""
+        queues = list(queues)
         await self.check()
         if "fsynced" in durability and not self._is_fsynced:
             await self._together("fsync", self._check_fsync)
         await self.register(queues)
+        if "replicated" in durability:
+            names = [name for queue in queues for name in await self.names_of(queue)]
+            await self.gateway.note_lineages([self.store.keys.queue(name, "meta") for name in names])
 
     async def _check_fsync(self) -> None:
         for answer in await self.gateway.everywhere("CONFIG", "GET", "append*"):
@@ -163,6 +167,20 @@ class Link:
         """The same of what a job comes after."""
         ref = await self.locate(parent.ref)
         return parent if ref == parent.ref else msgspec.structs.replace(parent, ref=ref)
+
+    async def check_parents(self, parents: Iterable[Parent]) -> None:
+        """Refuses jobs that are not there, and must be. Raises JobNotFound."""
+        by_queue: dict[str, list[JobRef]] = {}
+        for parent in parents:
+            if parent.if_gone == "refused":
+                ref = await self.locate(parent.ref)
+                by_queue.setdefault(ref.queue, []).append(ref)
+        for queue, refs in by_queue.items():
+            for start in range(0, len(refs), SLICE):
+                part = refs[start : start + SLICE]
+                for ref, found in zip(part, await self.views.read(queue, part, detail="brief"), strict=True):
+                    if found is None:
+                        raise JobNotFound(str(ref))
 
     async def settle(self, schedule: Schedule) -> Schedule:
         """A schedule in the shard where it lives, with its jobs. Lists its queue."""

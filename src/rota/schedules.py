@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import islice
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeGuard, TypeVar, overload
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, 
 import msgspec
 
 from rota.context import Context
-from rota.core.codec import decode_arguments
-from rota.core.job import JobRef, checked_queue
+from rota.core.codec import decode_arguments, decode_options, encode_body
+from rota.core.job import DEFAULT_OPTIONS, JobRecord, JobRef, checked_queue
 from rota.core.schedule import (
     Misfire,
     Overlap,
@@ -53,6 +53,8 @@ logger = logging.getLogger("rota.schedules")
 
 #: Runs to come that a `ScheduleInfo` shows.
 SHOWN_RUNS: Final = 5
+#: A tick that came longer before another one is not looked for.
+LOOK_BACK_MS: Final = 400 * 86_400_000
 
 
 class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +96,10 @@ class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
         """Its rule as a person says it: “at 03:00 every day, Europe/Oslo”."""
         return in_words(self.rule)
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self, zone: tzinfo | None = None) -> dict[str, Any]:
         """Its policies, and how it stands, as the command line and the HTTP API say it. Times have their offset."""
+        times = [run.astimezone(zone) if zone is not None else run for run in self.next_runs]
+        last = self.last_run.astimezone(zone) if self.last_run is not None and zone is not None else self.last_run
         return {
             "misfire": self.misfire,
             "overlap": self.overlap,
@@ -103,13 +107,21 @@ class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
             "is_declared": self.is_declared,
             "is_orphaned": self.is_orphaned,
             "is_paused": self.is_paused,
-            "next_runs": [run.isoformat() for run in self.next_runs],
-            "last_run": self.last_run.isoformat() if self.last_run else None,
+            "next_runs": [run.isoformat() for run in times],
+            "last_run": last.isoformat() if last else None,
             "last_job": self.last_job,
             "fired": self.fired,
             "dropped": self.dropped,
             "skipped": self.skipped,
         }
+
+
+class ScheduledRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One tick of a schedule. `record` is None where it made no job, or that is no longer kept."""
+
+    at: datetime
+    job: str
+    record: JobRecord | None
 
 
 # --- declaring ---------------------------------------------------------------------------------------------------
@@ -252,6 +264,64 @@ class Schedules:
             raise ScheduleOutdated(wanted.full_name, version, stored)
         return await self.get(wanted.full_name)
 
+    async def change(
+        self, name: str, *, rule: ScheduleRule | None = None, args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None, misfire: Misfire | None = None, overlap: Overlap | None = None,
+    ) -> ScheduleInfo:  # fmt: skip
+        """Changes a schedule that is there; what is not given stays, and arguments are replaced as a whole.
+
+        One that is declared gets a higher version, so that the code which declares it does not take the change back.
+        Raises ScheduleNotFound.
+        """
+        _, stored = await self._find(name)
+        known, _ = _decode(stored)
+        body = known.body
+        if args is not None or kwargs is not None:
+            body = self._body(known, tuple(args or ()), dict(kwargs or {}))
+        wanted = msgspec.structs.replace(
+            known,
+            rule=checked_rule(known.rule if rule is None else rule),
+            body=body,
+            misfire=checked_misfire(known.misfire if misfire is None else misfire),
+            overlap=checked_overlap(known.overlap if overlap is None else overlap),
+            version=checked_version(known.version + 1 if known.is_declared else known.version),
+        )
+        outcome, version = await (await self._store()).put(wanted)
+        if outcome == "older":  # somebody else changed it in the meantime
+            raise ScheduleOutdated(wanted.full_name, wanted.version, version)
+        return await self.get(wanted.full_name)
+
+    def _body(self, known: Schedule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Record of its jobs with other arguments."""
+        text = known.body.split(b"\n", 1)[0]
+        options = decode_options(text) if text else DEFAULT_OPTIONS
+        terms = self._rota.terms_of(known.task, options, args, kwargs)
+        arguments = self._rota.encode_arguments(known.task, args, kwargs)
+        return encode_body(msgspec.structs.replace(options, terms=terms), known.task, arguments)
+
+    async def runs(self, name: str, *, limit: int = 10) -> list[ScheduledRun]:
+        """Its latest ticks, the latest first, by its rule as it is now; each with its job, if that is still kept."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 100:
+            raise InvalidOption("limit", f"{limit!r} is not between 1 and 100")
+        _, stored = await self._find(name)
+        known, state = _decode(stored)
+        moments: list[int] = []
+        tick = state.last_tick
+        while tick is not None and len(moments) < limit:
+            moments.append(tick)
+            tick = known.rule.latest(tick - LOOK_BACK_MS, tick - 1)
+        refs = [JobRef(known.queue, tick_id(known.name, moment)) for moment in moments]
+        found = await (await self._rota.checked_views()).read(known.queue, refs, detail="brief") if refs else []
+        zone = zone_of(known.rule)
+        return [
+            ScheduledRun(
+                at=datetime.fromtimestamp(moment / 1000, zone),
+                job=ref.full_id,
+                record=snapshot.record if snapshot is not None else None,
+            )
+            for moment, ref, snapshot in zip(moments, refs, found, strict=True)
+        ]
+
     async def get(self, name: str) -> ScheduleInfo:
         """One schedule. Raises ScheduleNotFound."""
         _, stored = await self._find(name)
@@ -309,6 +379,19 @@ class Schedules:
     ) -> ScheduleInfo:  # fmt: skip
         """`put`, for code that is not async."""
         return self._rota.wait_for(self.put(name, rule, call, misfire=misfire, overlap=overlap, version=version))
+
+    def change_sync(
+        self, name: str, *, rule: ScheduleRule | None = None, args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None, misfire: Misfire | None = None, overlap: Overlap | None = None,
+    ) -> ScheduleInfo:  # fmt: skip
+        """`change`, for code that is not async."""
+        return self._rota.wait_for(
+            self.change(name, rule=rule, args=args, kwargs=kwargs, misfire=misfire, overlap=overlap)
+        )
+
+    def runs_sync(self, name: str, *, limit: int = 10) -> Sequence[ScheduledRun]:
+        """`runs`, for code that is not async."""
+        return self._rota.wait_for(self.runs(name, limit=limit))
 
     def get_sync(self, name: str) -> ScheduleInfo:
         """`get`, for code that is not async."""

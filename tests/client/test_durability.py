@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from rota import ConfigurationError, InvalidOption, JobState, Rota, StoreUnavailable, Task
+from rota.link import Link
 from tests.client.hands import dump
 from tests.eventually import eventually
 from tests.servers import Kind, OwnServers, Server
+from tests.store.proxy import Proxy
 
 each_kind = pytest.mark.parametrize("kind", ["valkey", "redis7"])
 
@@ -61,6 +64,7 @@ async def _pair(own_server: OwnServers, kind: Kind) -> tuple[Server, Server]:
 
 @each_kind
 async def test_what_was_replicated_is_on_the_replica(own_server: OwnServers, namespace: str, kind: Kind) -> None:
+    """S1-15."""
     primary, replica = await _pair(own_server, kind)
     async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
         job = await declare(rota).using(queue="mail").enqueue()
@@ -81,6 +85,28 @@ async def test_a_replica_that_does_not_answer_is_told(own_server: OwnServers, na
             await declare(rota).enqueue()
         replica.resume()
         await eventually(lambda: declare(rota).enqueue())
+
+
+async def test_no_receipt_is_given_by_a_server_that_took_over_after_the_write(
+    own_server: OwnServers, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new one has a replica, which has all that it has; but not the job."""
+    old, (new, _) = own_server(tcp=True), await _pair(own_server, "valkey")
+    make_durable = Link.make_durable
+
+    async def take_over(link: Link, queues: Iterable[str]) -> None:
+        proxy.move(new)
+        await make_durable(link, queues)
+
+    async with Proxy(old) as proxy, Rota(proxy.url, namespace=namespace, durability="replicated") as rota:
+        with monkeypatch.context() as patched:
+            patched.setattr(Link, "make_durable", take_over)
+            with pytest.raises(StoreUnavailable, match="another server took over"):
+                await declare(rota).enqueue()
+
+        job = await declare(rota).enqueue()
+
+        assert await job.state() == JobState.PENDING
 
 
 async def test_a_server_without_replicas_is_told(own_server: OwnServers, namespace: str) -> None:

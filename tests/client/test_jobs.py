@@ -344,6 +344,47 @@ async def test_each_state_is_explained(send: Task[[], Any, Any], rota: Rota, han
     assert (await plainly_off.explain()).endswith(" ago: by request")
 
 
+@pytest.mark.usefixtures("on_each")
+async def test_whatever_blocks_a_job_is_explained(send: Task[[], Any, Any], rota: Rota, hand: Hand) -> None:
+    holder = await send.using(lock="seat", id="x").enqueue()
+    second = await send.using(lock="seat").enqueue()
+    assert await second.explain() == f"blocked: lock seat is wanted by {holder.ref} first, which is about to start"
+    await hand.take(holder)
+    assert (await second.explain()).startswith(f"blocked: lock seat is held by {holder.ref} for ")
+    again = await send.using(id="x").enqueue()
+    assert await again.explain() == f"blocked: waits for {holder.ref}, the run of its id that is still at work"
+
+    await holder.cancel()
+    assert (await second.explain()).startswith(f"blocked: lock seat is held by {holder.ref} for "), "it has to stop"
+
+    dependent = await send.using(after=[second]).enqueue()
+    assert await dependent.explain() == f"blocked: waits for {second.ref}"
+
+
+async def test_a_step_says_what_it_waits_for(rota: Rota) -> None:
+    @rota.task
+    async def names() -> list[str]:
+        return []
+
+    @rota.task
+    async def greet(name: str) -> str:
+        return name
+
+    @rota.task
+    async def join(names: list[str]) -> None: ...
+
+    for name in ("first", "second"):
+        async with rota.workflow("limited", id=name, limit=1) as flow:
+            joined = flow.step(join.call(flow.map(greet, flow.step(names.call()).result).result))
+
+    assert await rota.job("default:second.0").explain() == (
+        "blocked: waits for its workflow to get a place: as many as may advance already (part of workflow second)"
+    )
+    assert await rota.job(f"default:first.{joined.place}").explain() == (
+        "blocked: waits for all items of step 1 (part of workflow first)"
+    )
+
+
 async def test_a_job_that_is_overdue_says_what_holds_it_up(
     send: Task[[], Any, Any], rota: Rota, hand: Hand, raw: redis.Redis
 ) -> None:

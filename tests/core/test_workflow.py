@@ -241,6 +241,20 @@ def test_items_that_still_run_are_stopped_first() -> None:
 # --- order -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("outcome", "state"), [("completed", "undone"), ("failed", "parked")])
+def test_compensations_that_were_quicker_than_their_maker_are_not_waited_for(outcome: str, state: str) -> None:
+    """Their news came while they were still being made, and comes only once."""
+    flow = make(
+        step(0, undo=UNDO), step(1, 0), stands={0: "completed", 1: "failed"}, state="undoing",
+        undos={0: Stand(1, outcome, 1)},
+    )  # fmt: skip
+
+    assert decide(flow) == Decision(fields={"compensating": "1"}), "and it is looked at again at once"
+    ended = decide(msgspec.structs.replace(flow, is_compensating=True))
+    assert ended is not None
+    assert ended.state == state
+
+
 def test_compensations_come_in_reverse_topological_order() -> None:
     """A diamond, of which the middle has nothing to undo on one side."""
     steps = [step(0, undo=UNDO), step(1, 0, undo=UNDO), step(2, 0), step(3, 1, 2, undo=UNDO)]

@@ -35,6 +35,7 @@ async def test_every_job_ends_exactly_once_wherever_its_worker_was_killed(crew: 
         assert await victim.ended(15) == -signal.SIGKILL
     await crew.rota.queue().resume()
     assert await victim.ended(15) == -signal.SIGKILL
+    crew.outlive()
     await crew.start()
 
     for job in jobs:

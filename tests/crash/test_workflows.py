@@ -50,6 +50,7 @@ async def test_an_undo_is_carried_on_wherever_its_conductor_died(crew: Crew, poi
     crew.allow("death")
     crew.allow("fail")
     assert await victim.ended(15) == -signal.SIGKILL
+    crew.outlive()
     await crew.start(queues="default,undo")
     await until(flow, "undone", 30)
 
@@ -66,6 +67,7 @@ async def test_its_end_is_carried_on_too(crew: Crew, point: str) -> None:
     crew.allow("fail")
     flow = await _order(crew)
     assert await victim.ended(15) == -signal.SIGKILL
+    crew.outlive()
     await crew.start(queues="default,undo")
     await until(flow, "undone", 30)
 
@@ -85,6 +87,7 @@ async def test_a_list_is_gone_through_wherever_its_conductor_died(crew: Crew, po
     crew.allow("death")
     crew.allow("go")
     assert await victim.ended(15) == -signal.SIGKILL
+    crew.outlive()
     await crew.start(queues="default,items")
 
     await until(flow, "completed", 30)
@@ -107,6 +110,7 @@ async def test_a_resumed_workflow_goes_on_once_wherever_its_conductor_died(crew:
     crew.allow("death")
     victim = crew.launch(hook=point, queues="other")
     assert await victim.ended(20) == -signal.SIGKILL
+    crew.outlive()
     await crew.start()
     await until(flow, "completed", 30)
 
@@ -127,6 +131,7 @@ async def test_a_workflow_exists_as_a_whole_or_not_at_all_wherever_its_client_di
     exists = await (await crew.rota.checked_flows()).read("doomed") is not None
     assert exists == (point not in [*CLIENT[:4], "before:open_flow"])
     if exists:
+        crew.outlive()
         await crew.start(queues="default,b")
         await until(flow, "completed", 30)
         assert [begun(crew, name) for name in ("one", "two", "three")] == [1, 1, 1]

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from rota import Every, Rota
+from rota.core.schedule import Decision, decode_schedule
+from rota.store.schedules import ScheduleStore
 from tests.client.hands import Hand
 from tests.server.api import Api
 from tests.server.test_jobs import handle
 from tests.server.test_operations import ended
+from tests.servers import Server
 
 
 async def changes(api: Api) -> list[tuple[str, str]]:
@@ -279,6 +282,91 @@ async def test_a_schedule_is_paused_resumed_run_and_removed(api: Api, rota: Rota
     await api.ask("GET", "/api/schedules/nightly", status=404)
     await api.ask("POST", "/api/schedules/nightly/run", status=404)
     assert [action for action, _ in await changes(api)] == ["remove", "run", "resume", "pause"]
+
+
+async def test_a_schedule_is_put_over_http_and_shown_in_any_zone(api: Api, rota: Rota) -> None:
+    body = {
+        "rule": {"cron": "0 3 * * *", "tz": "Europe/Oslo"},
+        "type": "report",
+        "queue": "mail",
+        "data": {"who": "ada"},
+    }
+
+    made = (await api.ask("PUT", "/api/schedules/nightly", json={**body, "lock": "l", "overlap": "skip"}))["schedule"]
+
+    assert (made["id"], made["overlap"], len(made["next_runs"])) == ("mail:nightly", "skip", 5)
+    assert {run[11:16] for run in made["next_runs"]} == {"03:00"}
+    shown = (await api.ask("GET", "/api/schedules/nightly", params={"tz": "Asia/Tokyo"}))["schedule"]
+    assert {run[-6:] for run in shown["next_runs"]} == {"+09:00"}
+    await api.ask("GET", "/api/schedules", params={"tz": "Nowhere/None"}, status=422)
+    again = (await api.ask("PUT", "/api/schedules/mail:nightly", json={**body, "rule": {"every": 60}}))["schedule"]
+    assert again["words"] == "every 1 min"
+    assert len((await api.ask("GET", "/api/schedules"))["schedules"]) == 1
+    assert (await changes(api))[0] == ("put", "schedule mail:nightly")
+    await api.ask("PUT", "/api/schedules/images:nightly", json=body, status=422)
+    for wrong in ({"rule": {"cron": "61 * * * *"}}, {"rule": {"cron": "* * * * *", "tz": "X"}}, {"delay": 3}, {"x": 1}):
+        await api.ask("PUT", "/api/schedules/other", json={**body, **wrong}, status=422)
+
+
+async def test_a_schedule_is_changed_and_keeps_the_rest(api: Api, rota: Rota) -> None:
+    @rota.task(queue="mail")
+    def report(who: str, password: str = "") -> None: ...
+
+    call = report.using(lock="l", priority="high").call("ada", password="hunter2")
+    await rota.schedules.put("nightly", Every(timedelta(hours=1)), call, overlap="skip")
+    shown = (await api.ask("GET", "/api/schedules/nightly"))["schedule"]
+
+    masked = json.loads(shown["data"])["password"]
+    change = {"rule": {"every": 120}, "data": {"who": "bob", "password": masked}}
+    changed = (await api.ask("PATCH", "/api/schedules/nightly", json=change))["schedule"]
+
+    assert (changed["words"], changed["overlap"]) == ("every 2 min", "skip")
+    info = await rota.schedules.get("nightly")
+    assert info.kwargs == {"who": "bob", "password": "hunter2"}
+    job = await rota.schedules.run_now("nightly")
+    record = await job.refresh()
+    assert (record.options.lock, record.options.priority) == ("l", -10)
+    entry = (await api.ask("GET", "/api/audit"))["entries"][0]
+    assert (entry["action"], entry["before"]["words"], entry["after"]["words"]) == (
+        "change", "every 1 h", "every 2 min",
+    )  # fmt: skip
+    assert "hunter2" not in json.dumps(entry)
+    await api.ask("PATCH", "/api/schedules/nobody", json={}, status=404)
+
+
+async def test_a_rule_is_tried_out_before_it_is_put(api: Api, rota: Rota) -> None:
+    body = {"rule": {"cron": "30 9 * * 1", "tz": "Europe/Oslo"}, "tz": "UTC", "count": 3}
+
+    said = await api.ask("POST", "/api/schedules/preview", json=body)
+
+    assert len(said["next_runs"]) == 3
+    assert {run[-6:] for run in said["next_runs"]} == {"+00:00"}
+    assert "09:30" in said["words"]
+    assert (await api.ask("GET", "/api/schedules"))["schedules"] == []
+    await api.ask("POST", "/api/schedules/preview", json={"rule": {"every": 0.1}}, status=422)
+
+
+async def test_the_latest_runs_of_a_schedule_are_shown_with_what_became_of_them(
+    api: Api, rota: Rota, valkey: Server
+) -> None:
+    @rota.task(queue="mail")
+    def report() -> None: ...
+
+    await rota.schedules.put("nightly", Every(timedelta(hours=1)), report.call())
+    assert (await api.ask("GET", "/api/schedules/nightly/runs"))["runs"] == []
+    ticker = ScheduleStore(rota.store.gateway, rota.keys)
+    _, (stored,) = await ticker.read("mail", ["nightly"])
+    known, state = decode_schedule("mail", "nightly", stored.record)
+    assert stored.tick is not None
+    tick = stored.tick - 3_600_000
+    with valkey.client() as client:
+        client.zadd(rota.keys.queue("mail", "ticks"), {"nightly": tick})
+    assert (await ticker.fire(known, state.revision, tick, Decision((tick,), 0, stored.tick))).outcome == "fired"
+
+    runs = (await api.ask("GET", "/api/schedules/nightly/runs", params={"tz": "Asia/Tokyo", "limit": 3}))["runs"]
+
+    assert [run["status"] for run in runs] == ["PENDING", None, None]
+    assert runs[0]["at"].endswith("+09:00")
 
 
 # --- dead letters ------------------------------------------------------------------------------------------------

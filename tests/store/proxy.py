@@ -57,6 +57,11 @@ class Proxy:
         """New connections are served again, and old ones that have lost nothing."""
         self._is_swallowing = False
 
+    def move(self, server: Server) -> None:
+        """From now on another server is behind it, as after a failover."""
+        self._server = server
+        self.cut()
+
     def cut(self) -> None:
         """Cuts every connection."""
         for task in self._tasks:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import pytest
+
+from rota.store.store import PURGE_LOOKS
+from rota.store.ties import Tied
 from tests.store.driver import QUEUE, Driver, new_job
+
+MANY: Final = PURGE_LOOKS + 100
 
 
 async def test_purge_deletes_what_waits_and_nothing_else(driver: Driver) -> None:
@@ -40,6 +48,17 @@ async def test_purge_deletes_no_more_than_asked(driver: Driver) -> None:
     assert await driver.client.purge(QUEUE, 2) == 2
 
     assert driver.counts() == {"pending": 3}
+
+
+@pytest.mark.parametrize("lock", ["", "seats"], ids=["free", "locked"])
+async def test_jobs_are_purged_however_many_steps_of_workflows_stand_before_them(driver: Driver, lock: str) -> None:
+    steps, _ = await driver.ties.prepare(QUEUE, {n: Tied(new_job(), ()) for n in range(MANY)}, kind="step")
+    await driver.ties.commit(QUEUE, [step.run for step in steps])
+    await driver.enqueue(new_job(lock=lock), new_job(due="+60000"))
+
+    assert [await driver.client.purge(QUEUE), await driver.client.purge(QUEUE)] == [2, 0]
+
+    assert driver.counts() == {"pending": MANY}
 
 
 async def test_a_retry_that_waits_is_purged_with_its_error_and_history(driver: Driver) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import psutil
 import pytest
@@ -30,6 +30,8 @@ from tests.servers import Server
 ROOT: Final = Path(__file__).parents[2]
 HOOKED: Final = "tests.worker.hooked"
 STOP_SECONDS: Final = 5.0
+#: Nobody holds anything for longer without saying so again.
+HELD_MS: Final = 10_000
 #: Waits for the end of a pipe that only the test process holds open.
 _GUARD: Final = 'read -r _; kill -9 "$0" 2>/dev/null'
 
@@ -245,6 +247,22 @@ class Crew:
     def key(self, name: str, queue: str = "default") -> str:
         """A key of the store."""
         return self.rota.keys.queue(queue, name)
+
+    def outlive(self) -> None:
+        """Time passes for what dead workers have left: leases, news and workflows that they had taken.
+
+        To be called while nobody lives. That it passes by itself, too, is for tests that say so to find out.
+        """
+        assert not any(worker.is_alive for worker in self.workers)
+        with self.redis() as client:
+            for key in [key.decode() for key in client.scan_iter(match=f"{self.namespace}:*", count=1_000)]:
+                kind = key.rpartition(":")[2]
+                if kind in ("processing", "stopping", "outbox", "flow_due"):
+                    held = cast("list[tuple[bytes, float]]", client.zrange(key, 0, -1, withscores=True))
+                    client.zadd(key, {member: score - HELD_MS for member, score in held}, xx=True)
+                elif kind == "meta":
+                    # Else the time that the next worker takes to start may look like an outage: a lease more for all.
+                    client.hdel(key, "tick", "grace_until")
 
     # --- life --------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ async def driver(server: Server, namespace: str) -> AsyncIterator[Driver]:
 
 def test_an_outage_that_goes_unnoticed_leaves_time_to_renew_a_lease() -> None:
     """The worst moment for it to begin is just before a heartbeat: docs/decisions/0005."""
-    (gap_ms,) = re.findall(r"^local TICK_GAP_MS = (\d+)$", TICK_LUA.read_text(), re.MULTILINE)
+    (gap_ms,) = re.findall(r"^local TICK_GAP_MS, TICK_STEP_MS = (\d+), \d+$", TICK_LUA.read_text(), re.MULTILINE)
     gap_s = int(gap_ms) / 1000
 
     renewed_by_s = HEARTBEAT_S + gap_s + SLOW_S + AGAIN_S

@@ -128,6 +128,7 @@ async def test_what_was_missed_while_no_worker_lived_runs_once_when_one_starts(c
     worker = await crew.start(environment=declaring("nightly", clock=clock))
     worker.kill()
     rule = Cron("0 3 * * *", "Europe/Oslo")
+    since = now_ms(crew, clock)
     advance(crew, clock, 75 * HOUR)
 
     await crew.start(environment=declaring("nightly", clock=clock))
@@ -136,7 +137,8 @@ async def test_what_was_missed_while_no_worker_lived_runs_once_when_one_starts(c
     assert latest is not None
     assert await crew.noted("nightly") == [tick_id("nightly", latest)]
     info = await one(crew, "nightly")
-    assert (info.fired, info.dropped) == (1, 2)
+    # It was 3 o'clock three times or four, by the time of day at which this test runs.
+    assert (info.fired, info.dropped) == (1, rule.count(since, latest) - 1)
     assert info.last_run is not None
     assert info.last_run.hour == 3
     assert info.last_job == f"default:{tick_id('nightly', latest)}"

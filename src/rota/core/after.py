@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, Literal
 
 import msgspec
@@ -74,3 +76,30 @@ def checked_parents(after: Any) -> tuple[Parent, ...]:
     if len(parents) > MAX_PARENTS:
         raise InvalidOption("after", f"at most {MAX_PARENTS:,} jobs, not {len(parents):,}")
     return tuple(parents.values())
+
+
+def in_layers(names: Sequence[str], needed: Sequence[Sequence[str]]) -> list[list[int]]:
+    """The places of a batch in the order in which its jobs are to be made: whatever others of it come after, first.
+
+    `names` are the jobs' own, "" where nobody chose one; `needed` what each comes after, of which some may be in the
+    batch. Raises InvalidOption where they come after each other in a circle.
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        if name:
+            places.setdefault(name, []).append(place)
+    graph = TopologicalSorter[int]()
+    for place, wanted in enumerate(needed):
+        # One that comes after a job of its own id means the run that was there before.
+        graph.add(place, *(other for name in wanted if name != names[place] for other in places.get(name, ())))
+    try:
+        graph.prepare()
+    except CycleError as error:
+        around: list[int] = error.args[1]
+        circle = ", ".join(names[place] for place in around)
+        raise InvalidOption("after", f"these come after each other in a circle: {circle}") from error
+    layers: list[list[int]] = []
+    while graph.is_active():
+        layers.append(sorted(graph.get_ready()))
+        graph.done(*layers[-1])
+    return layers

@@ -28,7 +28,7 @@ def _explain(record: JobRecord, now: int, *, is_paused: bool, has_workers: bool,
                 return f"scheduled: due for {span(now - (record.due_at or now))}, but {_obstacle(record, is_paused)}"
             return f"scheduled: starts in {wait}"
         case JobState.BLOCKED:
-            return f"blocked: {_block(record.obstacle, now)}"
+            return f"blocked: {_block(record.obstacle, now, record.options.workflow)}"
         case JobState.PENDING:
             waited = span(now - (record.due_at or now))
             if is_paused or not has_workers:
@@ -68,7 +68,7 @@ def span(ms: int) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
-def _block(obstacle: Obstacle | None, now: int) -> str:
+def _block(obstacle: Obstacle | None, now: int, workflow: str) -> str:
     if obstacle is None:
         return "waits for another job"
     first = obstacle.jobs[0]
@@ -79,7 +79,17 @@ def _block(obstacle: Obstacle | None, now: int) -> str:
             return f"lock {obstacle.lock} is wanted by {first} first, which is about to start"
         return f"lock {obstacle.lock} is held by {first} for {span(now - obstacle.since)}"
     others = obstacle.count - len(obstacle.jobs)
-    return f"waits for {', '.join(obstacle.jobs)}" + (f" and {others:,} more" if others else "")
+    named = ", ".join(_called(name, workflow) for name in obstacle.jobs)
+    return f"waits for {named}" + (f" and {others:,} more" if others else "")
+
+
+def _called(name: str, workflow: str) -> str:
+    """What a run comes after, for a person: a job by its name; what has no job of its own by what it is."""
+    queue, _, rest = name.partition(":")
+    if queue != "~":
+        return name
+    place = rest.removeprefix(workflow).removeprefix(".")
+    return f"all items of step {place}" if place else "its workflow to get a place: as many as may advance already"
 
 
 def _obstacle(record: JobRecord, is_paused: bool) -> str:

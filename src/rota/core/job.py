@@ -121,10 +121,10 @@ class JobRef(msgspec.Struct, frozen=True):
         return f"{self.full_id}@{self.run}" if self.run else self.full_id
 
 
-def checked_id(job_id: Any) -> str:
+def checked_id(job_id: Any, *, option: str = "id") -> str:
     """The id, if it is 1 to 128 of A–Z a–z 0–9 - _ and the dot."""
     if not isinstance(job_id, str) or not _ID.fullmatch(job_id):
-        raise InvalidOption("id", f"{job_id!r} is not 1 to 128 of A-Z a-z 0-9 - _ .")
+        raise InvalidOption(option, f"{job_id!r} is not 1 to 128 of A-Z a-z 0-9 - _ .")
     return job_id
 
 

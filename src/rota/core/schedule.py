@@ -170,6 +170,11 @@ class Every(msgspec.Struct, frozen=True, tag="every", omit_defaults=True):
 ScheduleRule = Cron | Every
 
 
+def checked_zone(name: str) -> tzinfo:
+    """The time zone of that name. Raises InvalidOption."""
+    return _zone(name)
+
+
 def zone_of(rule: ScheduleRule) -> tzinfo:
     """The time zone that its times are told in."""
     return _zone(rule.tz) if isinstance(rule, Cron) else UTC

@@ -263,9 +263,12 @@ def _decide_undo(flow: Flow) -> Decision | None:
     is_left = flow.cancel == "leave"
     if not wanted or (is_left and not flow.is_compensating):
         return end
+    stands = [flow.undos.get(step, OPEN) for step in wanted]
+    if not flow.is_compensating and all(stand.has_ended for stand in stands):
+        # They were quicker than whoever made them: no news will come that could end the wait for it.
+        return Decision(fields={"compensating": "1"})
     if not flow.is_compensating:
         return Decision(compensate=wanted, fields={"compensating": "1"}, look_again=5.0)
-    stands = [flow.undos.get(step, OPEN) for step in wanted]
     if all(stand.outcome == "completed" for stand in stands):
         return end
     if all(stand.has_ended for stand in stands):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import msgspec
@@ -126,8 +126,8 @@ class JobShapes:
         text = msgspec.json.encode(attributes).decode()
         return {**_error(error), "traceback": error.traceback, "attributes": attributes, "attributes_text": text}
 
-    def schedule(self, info: ScheduleInfo) -> dict[str, Any]:
-        """A schedule."""
+    def schedule(self, info: ScheduleInfo, zone: tzinfo | None = None) -> dict[str, Any]:
+        """A schedule, with its times in some zone."""
         arguments: Any = {**info.kwargs, "*": info.args} if info.args and info.kwargs else info.kwargs or info.args
         encoded = msgspec.json.encode(arguments)
         return {
@@ -138,7 +138,7 @@ class JobShapes:
             "words": info.words,
             "type": info.task,
             "data": self._mask.text(encoded, positional=self._catalog.positional(info.task)),
-            **info.standing(),
+            **info.standing(zone),
         }
 
 

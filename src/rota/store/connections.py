@@ -49,6 +49,8 @@ class Node:
         self._opening: asyncio.Task[Connection] | None = None
         self._spare: list[Connection] = []
         self._open: set[Connection] = set()
+        #: Which history of writes it was seen to hold: a server that takes over begins another. None before a look.
+        self.lineage: str | None = None
 
     @property
     def shared(self) -> Connection | None:

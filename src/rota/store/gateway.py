@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -125,12 +126,22 @@ class Gateway:
 
         return await self._persist(attempt)
 
+    async def note_lineages(self, keys: Iterable[str]) -> None:
+        """Remembers which server holds these keys, for `wait_for_replicas` to vouch for what is written then."""
+
+        async def attempt() -> None:
+            nodes = {await self._servers.find(key) for key in keys}
+            await _together(_note_lineage(node) for node in nodes if node.lineage is None)
+
+        await self._persist(attempt)
+
     async def wait_for_replicas(
         self, replicas: int, writes: Mapping[str, Sequence[Argument]], timeout_ms: int = REPLICAS_MS
     ) -> None:
         """Waits until `replicas` replicas have all that this gateway wrote on the nodes of these keys.
 
-        Each key comes with a write that changes nothing. Raises StoreUnavailable if they do not have it in time.
+        Each key comes with a write that changes nothing. Raises StoreUnavailable if they do not have it in time, or if
+        another server has taken over since `note_lineages`: its replicas have what it has, and that may be less.
         """
 
         # WAIT speaks of its own connection's writes: a write of one's own brings the offset of all earlier ones along.
@@ -329,11 +340,35 @@ async def _ask(node: Node, command: bytes) -> list[Any]:
     return await (node.shared or await node.connect()).ask(command)
 
 
+async def _note_lineage(node: Node) -> None:
+    (info,) = await _ask(node, pack(_LINEAGE))
+    node.lineage = _read_lineage(info)
+
+
 async def _wait(node: Node, write: Sequence[Argument], replicas: int, timeout_ms: int) -> int:
     async with node.aside(timeout_ms) as connection:
-        written, reached = await connection.ask(pack_all([write, ("WAIT", replicas, timeout_ms)]), 2)
+        asked = pack_all([write, ("WAIT", replicas, timeout_ms), _LINEAGE])
+        written, reached, info = await connection.ask(asked, 3)
     _checked(written)
+    lineage, before = _read_lineage(info), node.lineage
+    node.lineage = lineage
+    if lineage != before:
+        raise StoreUnavailable(
+            "another server took over before its replicas were known to have it: it may be lost; "
+            "look for it, or enqueue it again with the same id"
+        )
     return int(_checked(reached))
+
+
+_LINEAGE: Final = ("INFO", "replication")
+
+
+def _read_lineage(info: Any) -> str:
+    """ "" where the server may not be asked: then only what it says of its replicas counts."""
+    if isinstance(info, ServerError):
+        return ""
+    found = re.search(rb"master_replid:(\w+)", info)
+    return found[1].decode() if found else ""
 
 
 def _checked(reply: Any) -> Any:

@@ -39,6 +39,8 @@ SLICES: Final[Mapping[str, int]] = {
 }
 #: Runs that a claim reaps, expires or promotes on its way (`housekeeping.lua`): then it is asked again at once.
 CHORES: Final = 60
+#: Waiting runs that a purge looks at in one call: the steps of workflows among them stay.
+PURGE_LOOKS: Final = 2_000
 BATCH_BYTES: Final = 4 * 2**20
 #: Random parts of ids that are made at a time.
 SUFFIXES: Final = 128
@@ -228,7 +230,12 @@ class Store:
 
         Fewer at a time where they are tied to others; 0 when there are none left.
         """
-        return int(await self._rare("purge", queue, [min(limit, BATCH), newest]))
+        skip = "0"
+        while True:
+            answer = (await self._rare("purge", queue, [min(limit, BATCH), newest, PURGE_LOOKS, skip])).decode()
+            if not answer.startswith("skip"):
+                return int(answer)
+            skip = answer.removeprefix("skip ")
 
     async def pause(self, queue: str, *, wanted: str) -> None:
         """Stops claims of the queue ("paused"), or lets them go on ("open")."""

@@ -14,6 +14,11 @@ export interface Change {
 /** A query says which changes make it old: `meta: { live: (change) => change.queue === queue }`. */
 export type Concern = (change: Change) => boolean;
 
+/** True for what moves jobs or queues on; progress and log lines come often and move nothing. */
+export function moves({ verb }: Change): boolean {
+  return verb !== "progress" && verb !== "log";
+}
+
 declare module "@tanstack/react-query" {
   interface Register {
     queryMeta: {

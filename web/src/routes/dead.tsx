@@ -1,5 +1,5 @@
 import { Page } from "@/components/page";
 
 export function DeadRoute() {
-  return <Page title="Dead">Soon.</Page>;
+  return <Page title="Dead letters">Soon.</Page>;
 }

@@ -18,19 +18,24 @@
 -- @include text_of
 
 local now, taken = now_ms(), {}
+
+local function is_gone(id)
+  if redis.call("EXISTS", operation .. ":" .. id) == 1 then return false end
+  redis.call("ZREM", operations, id)
+  redis.call("ZREM", operation_due, id)
+  return true
+end
+
+-- The oldest go first, as a rule.
 for _, id in ipairs(redis.call("ZRANGE", operations, 0, 99)) do
-  if redis.call("EXISTS", operation .. ":" .. id) == 0 then
-    redis.call("ZREM", operations, id)
-    redis.call("ZREM", operation_due, id)
-  else
-    break
-  end
+  if not is_gone(id) then break end
 end
 local due = redis.call("ZRANGE", operation_due, 0, 99, "WITHSCORES")
 for i = 1, #due, 2 do
   local id, key = due[i], operation .. ":" .. due[i]
   local is_mine = redis.call("HGET", key, "driver") == driver
-  if #taken < tonumber(limit) and (wanted == "" or wanted == id) and (is_mine or tonumber(due[i + 1]) <= now) then
+  local may_take = (wanted == "" or wanted == id) and (is_mine or tonumber(due[i + 1]) <= now)
+  if #taken < tonumber(limit) and may_take and not is_gone(id) then
     redis.call("ZADD", operation_due, text_of(now + hold_ms), id)
     redis.call("HSET", key, "driver", driver)
     taken[#taken + 1] = id

@@ -20,7 +20,9 @@ local function obstacle(run)
   local lock = redis.call("HGET", locked, run)
   local occupant = lock and redis.call("HGET", locks, lock)
   if not occupant then return "" end
-  local since = string.match(redis.call("HGET", runs, occupant) or "", "^processing %S+ %S+ (%d+)") or "-"
+  -- One that was cancelled holds its lock until its handler has stopped.
+  local state, since = string.match(redis.call("HGET", runs, occupant) or "", "^(%S+) %S+ %S+ (%S+)")
+  if state ~= "processing" and state ~= "cancelled" then since = "-" end
   return "lock " .. id_of(occupant) .. "@" .. occupant .. " " .. since .. " " .. lock
 end
 

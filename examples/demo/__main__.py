@@ -92,8 +92,8 @@ async def _api_is_up(stage: Stage) -> None:
             if address is not None:
                 break
             await asyncio.sleep(0.05)
-    print("The HTTP API is served as well, for everybody on this machine:")
-    print(f"  curl {address}/api/jobs/stats", flush=True)
+    print("The dashboard and the HTTP API are served as well, for everybody on this machine:")
+    print(f"  {address}", flush=True)
 
 
 async def _round(scene: Scene, pause: float) -> None:

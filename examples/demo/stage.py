@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from tempfile import mkdtemp
 from typing import Final
 
 from rota.embedded import EmbeddedServer, running_url
+from rota.server.run import free_port
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WORKERS: Final = ("one", "two")
@@ -57,9 +57,10 @@ class Stage:
 
     def start_server(self) -> None:
         """`rota server`, at its usual port if that is free, else at another; `address` says where."""
+        words = ["server", "examples.demo.tasks:rota", "--port", str(free_port(PORT))]
         with self._log_of("server").open("ab") as log:
             self._api = subprocess.Popen(
-                [sys.executable, "-m", "rota.cli.main", "server", "examples.demo.tasks:rota", "--port", str(_port())],
+                [sys.executable, "-m", "rota.cli.main", *words],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -132,11 +133,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _port() -> int:
-    try:
-        with socket.create_server(("127.0.0.1", PORT)):
-            return PORT
-    except OSError:
-        return 0

@@ -75,3 +75,11 @@ async def ship(parcel: str, receipt: str) -> str:
 @rota.task
 async def tidy() -> None:
     """Comes back by itself."""
+
+
+@rota.task(retry=NO_RETRY)
+async def spite(ctx: Context, text: str) -> None:
+    """Says and does the worst that a text can."""
+    ctx.progress(1, 2, text[:200])
+    ctx.log(text)
+    raise RuntimeError(text)

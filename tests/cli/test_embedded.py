@@ -67,6 +67,7 @@ def test_dev_runs_everything_and_follows_the_code(here: Cli) -> None:
     wait_for(dev, "server  unix://")
     wait_for(dev, "worker  tasks:rota, queues default, mail")
     wait_for(dev, "reload  when a .py file")
+    wait_for(dev, "pages   http://127.0.0.1:")
     assert here.run("enqueue", "add", "1", "2", "--app", "tasks:rota", "--wait").out == "3\n"
 
     here.write("def broken(")

@@ -47,7 +47,7 @@ def test_one_round_ends_by_itself_and_every_job_as_expected(tmp_path: Path) -> N
         printed, _ = process.communicate(timeout=120)
 
     assert process.returncode == 0, printed
-    assert re.search(r"curl http://127\.0\.0\.1:\d+/api/jobs/stats", printed)
+    assert re.search(r"^  http://127\.0\.0\.1:\d+$", printed, re.MULTILINE)
     for kind in (*KINDS, *WORKFLOWS, LAST):
         assert any(line.startswith(kind.name) and line.endswith("  ok") for line in printed.splitlines()), printed
     assert list(tmp_path.iterdir()) == []

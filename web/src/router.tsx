@@ -21,6 +21,7 @@ import { readJobsSearch } from "@/routes/jobs.search";
 import { readLocksSearch } from "@/routes/locks.search";
 import { readNewJobSearch } from "@/routes/new-job.search";
 import { readOverviewSearch } from "@/routes/overview.search";
+import { readQueuesSearch } from "@/routes/queues.search";
 import { readSchedulesSearch } from "@/routes/schedules.search";
 import { readWorkflowSearch } from "@/routes/workflow.search";
 import { readWorkflowsSearch } from "@/routes/workflows.search";
@@ -98,6 +99,7 @@ const dead = createRoute({
 const queues = createRoute({
   getParentRoute: () => inside,
   path: "/queues",
+  validateSearch: readQueuesSearch,
   component: lazyRouteComponent(() => import("@/routes/queues"), "QueuesRoute"),
 });
 const workers = createRoute({

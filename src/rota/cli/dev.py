@@ -1,8 +1,9 @@
-"""`rota dev`: everything at once, for development: the embedded server, and a worker that follows the code."""
+"""`rota dev`: everything at once: the embedded server, the dashboard, a worker that follows the code."""
 
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from rota.errors import ConfigurationError
 _DECLARATION: Final = re.compile(r"^(\w+)(?:\s*:[^=\n]+)?\s*=\s*(?:rota\.)?Rota\(", re.MULTILINE)
 #: Handlers get this long to finish before new code runs.
 GRACE_S: Final = 5.0
+#: Of the dashboard, where nothing else is there.
+PORT: Final = 8080
 
 
 @click.command()
@@ -28,7 +31,7 @@ GRACE_S: Final = 5.0
 @click.argument("app", metavar="[MODULE:ROTA]", required=False)
 @click.pass_obj
 def command(settings: Settings, app: str | None, concurrency: Any, log_format: str, log_level: str) -> int:
-    """Run everything at once: the embedded server, and a worker that restarts when the code changes.
+    """Run everything at once: the embedded server, the dashboard, and a worker that restarts when the code changes.
 
     Without MODULE:ROTA it is looked for in the .py files of this folder. Where a URL is configured, that server is
     used, and none is embedded.
@@ -51,6 +54,7 @@ def command(settings: Settings, app: str | None, concurrency: Any, log_format: s
     output.note(
         "reload  " + ("when a .py file below this folder changes" if reloads else "no: pip install 'rota[cli]'")
     )
+    _serve(address, declared.namespace if declared is not None else settings.namespace or "rota", log_level)
     config = WorkerConfig(app=app, concurrency=concurrency, grace=GRACE_S)
     if reloads:
         words = worker_command(config, settings, queues=None, log_format=log_format, log_level=log_level)
@@ -69,6 +73,27 @@ def find_app(folder: Path) -> str:
         return found[0]
     what = f"there are {', '.join(found)}" if found else f"no .py file in {folder} makes one"
     raise ConfigurationError(f"which Rota? Say it as rota dev module:rota; {what}")
+
+
+def _serve(address: str, namespace: str, log_level: str) -> None:
+    """The HTTP API and the dashboard, in a thread that ends with this process."""
+    try:
+        from rota.server.app import create_app
+        from rota.server.run import free_port, serve
+    except ModuleNotFoundError:
+        output.note("pages   no: pip install 'rota[server]'")
+        return
+    from rota.client import Rota
+
+    app = create_app(Rota(address or None, namespace=namespace), auth="none")
+    port = free_port(PORT)
+
+    def run() -> None:
+        serve(
+            app, host="127.0.0.1", port=port, log_level=log_level, on_listening=lambda at: output.note(f"pages   {at}")
+        )
+
+    threading.Thread(target=run, name="rota-pages", daemon=True).start()
 
 
 def _declared(app: str, *, is_forgiving: bool) -> Declared | None:

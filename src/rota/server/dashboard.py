@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Mount, Route
@@ -52,28 +53,28 @@ def routes() -> list[Route | Mount]:
 
 async def show_page(request: Request) -> Response:
     """The one page. What it shows is decided by its own scripts, from the path."""
-    page = _page()
-    if page is None:
+    built = page()
+    if built is None:
         return HTMLResponse(NOT_BUILT, 503)
     mounted = html.escape(request.scope.get("root_path", "").rstrip("/") + "/", quote=True)
     nonce = secrets.token_urlsafe(16)
-    page = page.replace('<base href="/" />', f'<base href="{mounted}" />')
-    page = page.replace('<meta name="nonce" />', f'<meta name="nonce" nonce="{nonce}" />')
-    return HTMLResponse(
-        page, headers={"Content-Security-Policy": POLICY.format(nonce=nonce), "Cache-Control": "no-store"}
-    )
+    text = built.replace('<base href="/" />', f'<base href="{mounted}" />')
+    text = text.replace('<meta name="nonce" />', f'<meta name="nonce" nonce="{nonce}" />')
+    headers = {"Content-Security-Policy": POLICY.format(nonce=nonce), "Cache-Control": "no-store"}
+    return HTMLResponse(text, headers=headers)
 
 
 async def show_file(request: Request) -> Response:
     """A file that stands beside the page, and keeps its name from version to version."""
     path = STATIC / Path(request.url.path).name
     if not path.is_file():
-        return Response(status_code=404)
+        raise HTTPException(404)
     return FileResponse(path, headers={"Cache-Control": "no-cache"})
 
 
 @cache
-def _page() -> str | None:
+def page() -> str | None:
+    """The page as it was built; None where it was not."""
     index = STATIC / "index.html"
     return index.read_text(encoding="utf-8") if index.is_file() else None
 

@@ -55,6 +55,15 @@ def serve(app: FastAPI, *, host: str, port: int, log_level: str, on_listening: C
     return 0 if server.started else 1
 
 
+def free_port(wanted: int) -> int:
+    """The port that is wanted, if nobody of this machine listens there; else 0, which means any."""
+    try:
+        with socket.create_server(("127.0.0.1", wanted)):
+            return wanted
+    except OSError:
+        return 0
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server(

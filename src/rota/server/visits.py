@@ -31,7 +31,7 @@ from rota.store.views import WorkerInfo
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: How old the overview may be, and what changes slowly around it.
-OVERVIEW_S: Final = 0.9
+OVERVIEW_S: Final = 0.5
 SURROUNDINGS_S: Final = 15.0
 SUGGESTIONS_S: Final = 5.0
 #: What a small chart of a queue shows.

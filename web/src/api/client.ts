@@ -17,6 +17,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     readonly errors: readonly Schemas["ProblemError"][] = [],
+    /** When to try again, where the server says so. */
+    readonly retryAfterS: number | null = null,
   ) {
     super(message);
     this.name = "ApiError";
@@ -58,7 +60,9 @@ async function refusal(response: Response): Promise<ApiError> {
     .clone()
     .json()
     .catch(() => null);
-  if (isProblem(body)) return new ApiError(body.message, response.status, body.code, body.errors ?? []);
+  const wait = Number(response.headers.get("Retry-After") ?? Number.NaN);
+  const retryAfterS = Number.isFinite(wait) ? wait : null;
+  if (isProblem(body)) return new ApiError(body.message, response.status, body.code, body.errors ?? [], retryAfterS);
   return new ApiError(`The server answered ${response.status} ${response.statusText}`, response.status, "unknown");
 }
 

@@ -5,7 +5,7 @@ export const keys = {
   overview: ["overview"] as const,
   jobs: (filters: object) => ["jobs", filters] as const,
   job: (id: string) => ["job", id] as const,
-  jobPart: (id: string, part: "history" | "logs" | "result") => ["job", id, part] as const,
+  jobPart: (id: string, part: "history" | "logs" | "dependencies" | "dependents") => ["job", id, part] as const,
   stats: (queue?: string) => ["stats", queue ?? ""] as const,
   queues: ["queues"] as const,
   workers: ["workers"] as const,

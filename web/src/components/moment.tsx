@@ -20,3 +20,9 @@ export function Span({ from, until }: { from: string; until?: string | null }) {
   const end = until ? new Date(until).getTime() : now;
   return <span className="figures whitespace-nowrap">{duration(end - new Date(from).getTime())}</span>;
 }
+
+/** How long somebody has waited who had waited so long at a moment, and waits on. */
+export function Waited({ ms, at }: { ms: number | null; at: string }) {
+  if (ms === null) return <span className="text-muted">–</span>;
+  return <Span from={new Date(Date.parse(at) - ms).toISOString()} />;
+}

@@ -8,7 +8,13 @@ import { classes } from "@/lib/classes";
 export function Table({ label, className, children, ...rest }: ComponentProps<"table"> & { label: string }) {
   return (
     <div className="overflow-x-auto" tabIndex={0} role="region" aria-label={label}>
-      <table className={classes("w-full border-collapse text-left", className)} {...rest}>
+      <table
+        className={classes(
+          "w-full border-collapse text-left text-[13px] [&_tbody_tr:last-child_td]:border-b-0",
+          className,
+        )}
+        {...rest}
+      >
         {children}
       </table>
     </div>
@@ -19,12 +25,20 @@ export function Th({ className, ...rest }: ComponentProps<"th">) {
   return (
     <th
       scope="col"
-      className={classes("border-b px-4 py-2 text-xs font-medium whitespace-nowrap text-muted", className)}
+      className={classes(
+        "border-b px-3 py-2 first:pl-4 last:pr-4 text-xs font-medium whitespace-nowrap text-muted",
+        className,
+      )}
       {...rest}
     />
   );
 }
 
 export function Td({ className, ...rest }: ComponentProps<"td">) {
-  return <td className={classes("border-b border-line/60 px-4 py-2 align-middle", className)} {...rest} />;
+  return (
+    <td
+      className={classes("border-b border-line/60 px-3 py-2 first:pl-4 last:pr-4 align-middle", className)}
+      {...rest}
+    />
+  );
 }

@@ -40,6 +40,13 @@ export const JOB_TONES: Record<JobState, Tone> = {
 
 export const JOB_STATES = Object.keys(JOB_TONES) as JobState[];
 
+const FINISHED: ReadonlySet<JobState> = new Set(["COMPLETED", "FAILED", "CANCELLED"]);
+
+/** Nothing happens to it any more, unless somebody redrives it. */
+export function isFinished(state: JobState): boolean {
+  return FINISHED.has(state);
+}
+
 export const WORKFLOW_TONES: Record<WorkflowState, Tone> = {
   WAITING: tone("pending", "waiting", "waits for a place among those of its name", ...pending),
   RUNNING: tone("processing", "running", "its steps are being run", ...processing),
@@ -50,3 +57,5 @@ export const WORKFLOW_TONES: Record<WorkflowState, Tone> = {
   UNDONE: tone("cancelled", "undone", "what was done has been compensated", ...cancelled),
   CANCELLED: tone("cancelled", "cancelled", "ended by request", ...cancelled),
 };
+
+export const WORKFLOW_STATES = Object.keys(WORKFLOW_TONES) as WorkflowState[];

@@ -51,3 +51,12 @@ export function clock(at: string | number, zone: Zone = "local", withSeconds = t
     ...(zone === "utc" ? { timeZone: "UTC" } : {}),
   }).format(new Date(at));
 }
+
+/** The day, for axes over weeks. */
+export function day(at: string | number, zone: Zone = "local"): string {
+  return new Intl.DateTimeFormat("en-GB", {
+    day: "numeric",
+    month: "short",
+    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
+  }).format(new Date(at));
+}

@@ -14,14 +14,24 @@ export interface Change {
 /** A query says which changes make it old: `meta: { live: (change) => change.queue === queue }`. */
 export type Concern = (change: Change) => boolean;
 
+/** True for what moves jobs or queues on; progress and log lines come often and move nothing. */
+export function moves({ verb }: Change): boolean {
+  return verb !== "progress" && verb !== "log";
+}
+
 declare module "@tanstack/react-query" {
   interface Register {
-    queryMeta: { live?: Concern };
+    queryMeta: {
+      live?: Concern;
+      /** What the changes lead to is decided a moment after them, and told by no event of its own: it is read once more. */
+      isDecidedLater?: boolean;
+    };
   }
 }
 
 /** A query is read again at once, and then no more often than this while changes go on: whoever looks costs the store little. */
 export const PACE_MS = 1000;
+const BUSY_MS = 100;
 
 /** Marks the queries that a batch of changes concerns, each at its own pace. */
 export class Freshener {
@@ -32,8 +42,10 @@ export class Freshener {
 
   apply(changes: readonly Change[]): void {
     for (const query of this.client.getQueryCache().findAll({ type: "active" })) {
-      const concerns = query.meta?.live;
-      if (concerns && changes.some(concerns)) this.refresh(query);
+      const { live: concerns, isDecidedLater } = query.meta ?? {};
+      if (!concerns || !changes.some(concerns)) continue;
+      this.refresh(query);
+      if (isDecidedLater) this.refresh(query);
     }
   }
 
@@ -46,6 +58,11 @@ export class Freshener {
     if (this.waiting.has(query)) return;
     const since = performance.now() - (this.lastRead.get(query) ?? -PACE_MS);
     const read = () => {
+      if (query.state.fetchStatus === "fetching") {
+        // What is being read may be older than the change.
+        this.waiting.set(query, setTimeout(read, BUSY_MS));
+        return;
+      }
       this.waiting.delete(query);
       this.lastRead.set(query, performance.now());
       void this.client.invalidateQueries({ queryKey: query.queryKey, exact: true }, { cancelRefetch: false });

@@ -1,8 +1,15 @@
 /** What the URL of this page can say. */
+
+import { text } from "@/lib/search";
+
 export interface AuditSearch {
-  readonly [name: string]: never;
+  readonly who?: string;
+  /** As cancel, pause, purge. */
+  readonly action?: string;
+  /** Part of what was changed. */
+  readonly target?: string;
 }
 
-export function readAuditSearch(_search: Record<string, unknown>): AuditSearch {
-  return {};
+export function readAuditSearch(search: Record<string, unknown>): AuditSearch {
+  return { who: text(search.who), action: text(search.action, 50), target: text(search.target) };
 }

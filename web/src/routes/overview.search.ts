@@ -1,8 +1,15 @@
 /** What the URL of this page can say. */
+
+import type { Range } from "@/api/overview";
+import { oneOf, text } from "@/lib/search";
+
 export interface OverviewSearch {
-  readonly [name: string]: never;
+  /** How far the charts reach back; an hour where nothing is said. */
+  readonly range?: Exclude<Range, "hour">;
+  /** Charts of this queue alone. */
+  readonly queue?: string;
 }
 
-export function readOverviewSearch(_search: Record<string, unknown>): OverviewSearch {
-  return {};
+export function readOverviewSearch(search: Record<string, unknown>): OverviewSearch {
+  return { range: oneOf(search.range, ["day", "month"]), queue: text(search.queue) };
 }

@@ -1,8 +1,11 @@
-/** What the URL of this page can say. */
+/** What the URL of a workflow's page can say: which view is shown. */
+
+export type WorkflowView = "graph" | "timeline" | "steps";
+
 export interface WorkflowSearch {
-  readonly [name: string]: never;
+  readonly view?: Exclude<WorkflowView, "graph">;
 }
 
-export function readWorkflowSearch(_search: Record<string, unknown>): WorkflowSearch {
-  return {};
+export function readWorkflowSearch({ view }: Record<string, unknown>): WorkflowSearch {
+  return view === "timeline" || view === "steps" ? { view } : {};
 }

@@ -1,8 +1,22 @@
-/** What the URL of this page can say. */
+/** What the URL of the list of workflows can say: states with commas between, and a part of the name. */
+
+import { WORKFLOW_STATES, type WorkflowState } from "@/lib/states";
+
 export interface WorkflowsSearch {
-  readonly [name: string]: never;
+  readonly state?: string;
+  readonly name?: string;
 }
 
-export function readWorkflowsSearch(_search: Record<string, unknown>): WorkflowsSearch {
-  return {};
+export function readWorkflowsSearch({ state, name }: Record<string, unknown>): WorkflowsSearch {
+  const states = typeof state === "string" ? statesOf({ state }) : [];
+  return {
+    ...(states.length > 0 ? { state: states.join(",") } : {}),
+    ...(typeof name === "string" && name !== "" ? { name } : {}),
+  };
+}
+
+/** In the order of the filter, each once. */
+export function statesOf({ state = "" }: WorkflowsSearch): readonly WorkflowState[] {
+  const asked = state.toUpperCase().split(",");
+  return WORKFLOW_STATES.filter((known) => asked.includes(known));
 }

@@ -1,12 +1,12 @@
 /** A chart of series over time, drawn by uPlot; beside the canvas the same figures as a table, for those who cannot see it. */
 
-import { useEffect, useMemo, useRef } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 import { colorOf } from "@/lib/colors";
 import { useIsDark } from "@/lib/theme";
-import { clock, exact } from "@/lib/time";
+import { clock, day, exact, type Zone } from "@/lib/time";
 import { useZone } from "@/lib/zone";
 
 export interface Series {
@@ -15,9 +15,11 @@ export interface Series {
   readonly color: string;
   readonly values: readonly (number | null)[];
   readonly isFilled?: boolean;
+  /** Dashed, so that colour is not all that tells lines apart. */
+  readonly dash?: readonly number[];
 }
 
-interface ChartProps {
+export interface ChartProps {
   /** What it shows, in words. */
   label: string;
   /** Milliseconds since 1970, growing. */
@@ -27,52 +29,61 @@ interface ChartProps {
   height?: number;
 }
 
+const DAY_MS = 86_400_000;
+/** Rows of the table that is read aloud: the latest. */
+const TOLD = 24;
+
 export default function Chart({ label, times, series, format, height = 160 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const isDark = useIsDark();
   const zone = useZone();
+  const [pointed, setPointed] = useState<number | null>(null);
   const data = useMemo<uPlot.AlignedData>(
     () => [times.map((at) => at / 1000), ...series.map((one) => [...one.values])],
     [times, series],
   );
   const latest = useRef(data);
+  const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 2 * DAY_MS;
   // Drawn anew when it looks different; new figures only move the lines.
-  const looks = JSON.stringify(series.map(({ label, color, isFilled }) => [label, color, isFilled]));
+  const looks = JSON.stringify(series.map(({ label, color, isFilled, dash }) => [label, color, isFilled, dash]));
 
   useEffect(() => {
     const box = place.current;
     if (box === null) return;
-    const described = JSON.parse(looks) as [string, string, boolean | undefined][];
+    const described = JSON.parse(looks) as [string, string, boolean | undefined, number[] | undefined][];
     const grid = { stroke: colorOf("--line"), width: 1 };
     const axis = { stroke: colorOf("--muted"), font: "11px system-ui, sans-serif", grid, ticks: { show: false } };
     const drawn = new uPlot(
       {
         width: box.clientWidth,
         height,
-        cursor: { y: false, points: { size: 6 } },
-        legend: { show: true, live: true },
+        cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+        // The legend is ours: it keeps its place while figures change.
+        legend: { show: false },
         scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1e-9)] } },
         axes: [
           {
             ...axis,
             size: 24,
+            space: 64,
             grid: { show: false },
-            values: (_, ticks) => ticks.map((at) => clock(at * 1000, zone, false)),
+            values: (_, ticks) => ticks.map((at) => tick(at * 1000, zone, isLong)),
           },
-          { ...axis, size: 56, values: (_, ticks) => ticks.map(format) },
+          { ...axis, size: 60, space: 36, values: (_, ticks) => ticks.map(format) },
         ],
         series: [
-          { label: "at", value: (_, at: number | null) => (at === null ? "–" : exact(at * 1000, zone).slice(0, 16)) },
-          ...described.map(([name, color, isFilled]) => ({
+          {},
+          ...described.map(([name, color, isFilled, dash]) => ({
             label: name,
             stroke: colorOf(color),
             width: 1.5,
-            fill: isFilled ? `color-mix(in srgb, ${colorOf(color)} 15%, transparent)` : undefined,
+            dash,
+            fill: isFilled ? `color-mix(in srgb, ${colorOf(color)} 14%, transparent)` : undefined,
             points: { show: false },
-            value: (_: uPlot, value: number | null) => (value === null ? "–" : format(value)),
           })),
         ],
+        hooks: { setCursor: [(self) => setPointed(self.cursor.idx ?? null)] },
       },
       latest.current,
       box,
@@ -85,40 +96,72 @@ export default function Chart({ label, times, series, format, height = 160 }: Ch
       drawn.destroy();
       plot.current = null;
     };
-  }, [looks, height, isDark, zone, format]);
+  }, [looks, height, isDark, zone, isLong, format]);
 
   useEffect(() => {
     latest.current = data;
     plot.current?.setData(data);
   }, [data]);
 
+  const shown = pointed !== null && pointed < times.length ? pointed : times.length - 1;
+  const shownAt = times[shown];
+  const first = Math.max(0, times.length - TOLD);
   return (
     <figure aria-label={label} className="min-w-0">
-      <div ref={place} aria-hidden className="rota-chart min-w-0" />
-      <table className="sr-only">
-        <caption>{label}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            {series.map((one) => (
-              <th key={one.label} scope="col">
-                {one.label}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {times.slice(-12).map((at, row) => (
-            <tr key={at}>
-              <th scope="row">{exact(at, zone)}</th>
-              {series.map((one) => {
-                const value = one.values[Math.max(0, times.length - 12) + row];
-                return <td key={one.label}>{value === null || value === undefined ? "none" : format(value)}</td>;
-              })}
+      <div aria-hidden className="mb-2 flex min-h-10 flex-wrap items-center gap-x-4 text-xs sm:min-h-5">
+        {series.map((one) => (
+          <span key={one.label} className="flex items-center gap-1.5 text-muted">
+            <Key color={one.color} dash={one.dash} />
+            {one.label}
+            <span className="figures min-w-12 text-text">{figure(one.values[shown], format)}</span>
+          </span>
+        ))}
+        <span className="figures ml-auto text-muted">
+          {shownAt === undefined ? "" : isLong ? exact(shownAt, zone).slice(0, 16) : clock(shownAt, zone, false)}
+        </span>
+      </div>
+      <div ref={place} aria-hidden className="rota-chart min-w-0" style={{ height }} />
+      <div className="sr-only">
+        <table>
+          <caption>{label}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              {series.map((one) => (
+                <th key={one.label} scope="col">
+                  {one.label}
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {times.slice(first).map((at, row) => (
+              <tr key={at}>
+                <th scope="row">{exact(at, zone)}</th>
+                {series.map((one) => (
+                  <td key={one.label}>{figure(one.values[first + row], format)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   );
+}
+
+function Key({ color, dash }: { color: string; dash?: readonly number[] }) {
+  return (
+    <svg viewBox="0 0 14 4" className="h-1 w-3.5 shrink-0">
+      <path d="M0 2h14" stroke={`var(${color})`} strokeWidth="2.5" strokeDasharray={dash?.join(" ")} />
+    </svg>
+  );
+}
+
+function figure(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? "–" : format(value);
+}
+
+function tick(at: number, zone: Zone, isLong: boolean): string {
+  return isLong ? day(at, zone) : clock(at, zone, false);
 }

@@ -1,11 +1,13 @@
 /** The frame of every page: navigation at the side, or behind a button on a phone; above it, how fresh things are. */
 
-import { Outlet, useNavigate } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Outlet, useNavigate, useRouter } from "@tanstack/react-router";
 import { Menu as MenuIcon, Plus, Search } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
 import { lazy, Suspense, useEffect, useState } from "react";
 
-import { useMay } from "@/api/session";
+import { ApiError } from "@/api/client";
+import { sessionQuery, useMay } from "@/api/session";
 import { IconButton } from "@/components/button";
 import { Kbd } from "@/components/kbd";
 import { Loading } from "@/components/looks";
@@ -25,7 +27,18 @@ export function Shell() {
   );
 }
 
+/** A session that has ended leads to the login, and from there back to where one was. */
+function useSessionEnd(): void {
+  const { error } = useQuery(sessionQuery);
+  const router = useRouter();
+  const hasEnded = error instanceof ApiError && error.status === 401;
+  useEffect(() => {
+    if (hasEnded) void router.navigate({ to: "/login", search: { next: router.state.location.href } });
+  }, [hasEnded, router]);
+}
+
 function Frame() {
+  useSessionEnd();
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const mayEnqueue = useMay("operator");

@@ -1,0 +1,69 @@
+"""Takes a picture of every page of the dashboard, wide and narrow, light and dark: `python -m docs.screenshots`.
+
+It works on a throw-away server with jobs of every kind, made by the same code as the browser tests use. The pictures
+are for the README, and for whoever looks at a change with a designer's eye.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, Literal
+
+from playwright.async_api import Browser, async_playwright
+
+from rota.server import create_app
+from tests.browser.conftest import ARGUMENTS, DESKTOP, PHONE
+from tests.browser.furniture import furnish
+from tests.browser.site import Site
+from tests.browser.test_accessibility import settled
+from tests.server.live import Live
+from tests.servers import new_server
+from tests.worker.crew import Crew
+
+IMAGES: Final = Path(__file__).parent / "images"
+MODULE: Final = "tests.browser.app"
+#: Charts draw their first minute, and workers tell how busy they are.
+HISTORY_S: Final = 65.0
+
+
+async def main(names: list[str]) -> None:
+    """All pages, or those named."""
+    IMAGES.mkdir(exist_ok=True)
+    chromium = shutil.which("chromium") or sys.exit("there is no chromium on the PATH: apt-get install chromium")
+    with (
+        new_server("valkey") as server,
+        tempfile.TemporaryDirectory() as folder,
+        Crew(server, "rota", Path(folder), module=MODULE) as crew,
+        Live(create_app(Crew(server, "rota", Path(folder), module=MODULE).rota, auth="none")) as live,
+    ):
+        site = Site(crew, live.url)
+        furniture = await furnish(site)
+        await asyncio.sleep(HISTORY_S)
+        paths = {name: path for name, path in furniture.paths().items() if not names or name in names}
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+            for theme in ("light", "dark"):
+                await _take(browser, site, paths, theme)
+        await crew.rota.close()
+
+
+async def _take(browser: Browser, site: Site, paths: dict[str, str], theme: Literal["light", "dark"]) -> None:
+    for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
+        context = await browser.new_context(
+            base_url=site.url, viewport=size, color_scheme=theme, reduced_motion="reduce"
+        )
+        page = await context.new_page()
+        for name, path in paths.items():
+            await page.goto(path)
+            await settled(page)
+            await page.wait_for_timeout(700)  # charts and graphs are drawn
+            await page.screenshot(path=IMAGES / f"{name}-{width}-{theme}.png")
+        await context.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

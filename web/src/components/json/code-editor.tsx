@@ -1,0 +1,117 @@
+/** The editor itself: CodeMirror, in the page's colours and under its content policy. */
+
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { json } from "@codemirror/lang-json";
+import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { linter, lintGutter, lintKeymap, type Diagnostic } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef } from "react";
+
+import type { JsonEditorProps } from "@/components/json/editor";
+import { classes } from "@/lib/classes";
+import { JsonError, parseJson } from "@/lib/json";
+import { nonce } from "@/lib/nonce";
+
+const COLORS = HighlightStyle.define([
+  { tag: tags.propertyName, color: "var(--accent)" },
+  { tag: tags.string, color: "var(--completed)" },
+  { tag: tags.number, color: "var(--pending)" },
+  { tag: [tags.bool, tags.null], color: "var(--scheduled)" },
+]);
+
+const LOOK = EditorView.theme({
+  "&": { fontSize: "12px", backgroundColor: "var(--surface)", color: "var(--text)", maxHeight: "60vh" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "20px", minHeight: "8rem" },
+  ".cm-content": { caretColor: "var(--text)" },
+  ".cm-gutters": { backgroundColor: "var(--sunken)", color: "var(--muted)", border: "none" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    backgroundColor: "var(--accent-soft)",
+  },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    color: "var(--text)",
+    border: "1px solid var(--line)",
+    borderRadius: "6px",
+  },
+  ".cm-matchingBracket, &.cm-focused .cm-matchingBracket": { backgroundColor: "var(--line)" },
+});
+
+function findMistakes(view: EditorView): Diagnostic[] {
+  const source = view.state.doc.toString();
+  if (source.trim() === "") return [];
+  try {
+    parseJson(source);
+    return [];
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    const from = Math.min(error.at, source.length);
+    return [{ from, to: Math.min(from + 1, source.length), severity: "error", message: error.message }];
+  }
+}
+
+export default function CodeEditor({ label, value, onChange, error, noteId }: JsonEditorProps & { noteId: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const latest = useRef({ value, onChange });
+  useEffect(() => {
+    latest.current = { value, onChange };
+  });
+
+  useEffect(() => {
+    if (place.current === null) return;
+    const made = new EditorView({
+      parent: place.current,
+      state: EditorState.create({
+        doc: latest.current.value,
+        extensions: [
+          EditorView.cspNonce.of(nonce),
+          lineNumbers(),
+          foldGutter(),
+          lintGutter(),
+          history(),
+          drawSelection(),
+          indentOnInput(),
+          bracketMatching(),
+          json(),
+          linter(findMistakes, { delay: 200 }),
+          syntaxHighlighting(COLORS),
+          LOOK,
+          EditorView.lineWrapping,
+          // Tab is not taken: whoever has no mouse must get out again.
+          keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
+          EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": noteId }),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    view.current = made;
+    return () => {
+      made.destroy();
+      view.current = null;
+    };
+  }, [label, noteId]);
+
+  useEffect(() => {
+    // From outside: another task was chosen, or the text was tidied.
+    const shown = view.current;
+    if (shown && shown.state.doc.toString() !== value) {
+      shown.dispatch({ changes: { from: 0, to: shown.state.doc.length, insert: value } });
+    }
+  }, [value]);
+
+  return (
+    <div
+      ref={place}
+      className={classes(
+        "overflow-hidden rounded-md border focus-within:outline-2 focus-within:outline-offset-2 focus-within:outline-focus",
+        error ? "border-failed" : "border-line-strong/60",
+      )}
+    />
+  );
+}

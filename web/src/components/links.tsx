@@ -1,0 +1,37 @@
+/** Ways from a number or a name to what it counts or names. */
+
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+
+import type { JobsSearch } from "@/routes/jobs.search";
+import { classes } from "@/lib/classes";
+
+const LOOK = "rounded-sm underline-offset-2 hover:underline";
+
+/** A job, by its id. */
+export function JobLink({ id, children, className }: { id: string; children?: ReactNode; className?: string }) {
+  return (
+    <Link to="/jobs/$id" params={{ id }} className={classes(LOOK, className ?? "font-mono text-[13px] break-all")}>
+      {children ?? id}
+    </Link>
+  );
+}
+
+/** The jobs that a number counts. */
+export function JobsLink({
+  filter,
+  label,
+  children,
+  className,
+}: {
+  filter: JobsSearch;
+  label?: string;
+  children: ReactNode;
+  className?: string;
+}) {
+  return (
+    <Link to="/jobs" search={filter} aria-label={label} className={classes(LOOK, className ?? "figures")}>
+      {children}
+    </Link>
+  );
+}

@@ -1,0 +1,140 @@
+import { MoreHorizontal, Pause, Play, Trash2 } from "lucide-react";
+import type { ReactNode } from "react";
+
+import type { OverviewQueue } from "@/api/overview";
+import { Badge } from "@/components/badge";
+import { Button, IconButton } from "@/components/button";
+import { Sparkline } from "@/components/charts/sparkline";
+import { JobsLink } from "@/components/links";
+import { Menu, MenuItem } from "@/components/menu";
+import { Waited } from "@/components/moment";
+import { classes } from "@/lib/classes";
+import { percent, plural, rate, short } from "@/lib/numbers";
+import { JOB_STATES, JOB_TONES } from "@/lib/states";
+
+export interface QueueActions {
+  /** Absent where the reader may not. */
+  readonly onPause?: (queue: string) => void;
+  readonly onResume?: (queue: string) => void;
+  readonly onPurge?: (queue: string) => void;
+}
+
+interface QueueListProps extends QueueActions {
+  queues: readonly OverviewQueue[];
+  /** When that was so. */
+  at: string;
+}
+
+/** One row for each queue; on a phone, a card. */
+export function QueueList({ queues, at, ...actions }: QueueListProps) {
+  return (
+    <ul aria-label="Queues" className="flex flex-col gap-3">
+      {queues.map((queue) => (
+        <li key={queue.name}>
+          <QueueCard queue={queue} at={at} {...actions} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQueue; at: string } & QueueActions) {
+  const waiting = queue.stats.PENDING + queue.stats.SCHEDULED + queue.stats.BLOCKED;
+  return (
+    <section
+      aria-label={queue.name}
+      className={classes("rounded-lg border bg-surface", queue.is_paused && "border-blocked")}
+    >
+      <header
+        className={classes(
+          "flex flex-wrap items-center gap-x-3 gap-y-1 rounded-t-lg px-4 py-2",
+          queue.is_paused && "bg-blocked-soft",
+        )}
+      >
+        <h2 className="min-w-0 font-semibold break-all">{queue.name}</h2>
+        {queue.is_paused && (
+          <Badge className="bg-blocked text-bg">
+            <Pause aria-hidden className="size-3" /> paused
+          </Badge>
+        )}
+        <span className="text-xs text-muted">
+          {queue.is_paused ? "nothing starts until it is resumed" : served(queue)}
+        </span>
+        <div className="ml-auto flex items-center gap-1">
+          {queue.is_paused
+            ? onResume && (
+                <Button look="primary" onClick={() => onResume(queue.name)}>
+                  <Play aria-hidden className="size-3.5" /> Resume
+                </Button>
+              )
+            : onPause && (
+                <Button onClick={() => onPause(queue.name)}>
+                  <Pause aria-hidden className="size-3.5" /> Pause
+                </Button>
+              )}
+          {onPurge && (
+            <Menu
+              trigger={
+                <IconButton label={`More for ${queue.name}`}>
+                  <MoreHorizontal className="size-4" />
+                </IconButton>
+              }
+            >
+              <MenuItem isDangerous isDisabled={waiting === 0} onSelect={() => onPurge(queue.name)}>
+                <Trash2 aria-hidden className="size-3.5" /> Purge waiting jobs…
+              </MenuItem>
+            </Menu>
+          )}
+        </div>
+      </header>
+      <div className="flex flex-wrap items-end gap-x-8 gap-y-3 px-4 pt-1 pb-3">
+        <dl className="grid flex-1 grid-cols-3 gap-x-4 gap-y-2 sm:grid-cols-4 lg:grid-cols-7">
+          {JOB_STATES.map((state) => (
+            <div key={state} className="min-w-20">
+              <dt className="flex items-center gap-1.5 text-xs text-muted">
+                <span aria-hidden className={classes("size-1.5 rounded-full", JOB_TONES[state].mark)} />
+                {JOB_TONES[state].label}
+              </dt>
+              <dd className={classes("figures text-base", queue.stats[state] === 0 && "text-muted")}>
+                <JobsLink filter={{ queue: queue.name, state }}>{short(queue.stats[state])}</JobsLink>
+              </dd>
+            </div>
+          ))}
+        </dl>
+        <dl className="grid grid-cols-3 items-end gap-x-6 gap-y-2 sm:flex">
+          <Figure name="Oldest wait">
+            <Waited ms={queue.oldest_wait_ms} at={at} />
+          </Figure>
+          <Figure name="In">{rate(queue.arrivals_per_second)}</Figure>
+          <Figure name="Out">{rate(queue.services_per_second)}</Figure>
+          <Figure name="Failing">
+            {queue.lately.failure_rate === null ? "–" : percent(queue.lately.failure_rate)}
+          </Figure>
+          <Figure name="Last hour">
+            <Sparkline
+              label={`${queue.name}, completed per minute`}
+              values={queue.completed_per_minute}
+              failed={queue.failed_per_minute}
+              className="max-sm:w-20"
+            />
+          </Figure>
+        </dl>
+      </div>
+    </section>
+  );
+}
+
+function Figure({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className="min-w-16 sm:w-19">
+      <dt className="text-xs text-muted">{name}</dt>
+      <dd className="figures flex h-6 items-center text-[13px] whitespace-nowrap">{children}</dd>
+    </div>
+  );
+}
+
+function served({ workers, slots, busy }: OverviewQueue): string {
+  return workers === 0
+    ? "no worker serves it"
+    : `${plural(workers, "worker")}, ${busy} of ${plural(slots, "slot")} busy`;
+}

@@ -1,0 +1,59 @@
+/** The life of a job as stretches of waiting and running, for its timeline. */
+
+import type { Job, JobAttempt } from "@/api/job";
+import { isFinished } from "@/lib/states";
+
+/** A wait, and the run that ended it. All moments in milliseconds; they never run backwards. */
+export interface Stretch {
+  readonly key: string;
+  readonly waitedFrom: number;
+  /** Where the wait ended; the wait goes on where there is no attempt and the job has not ended. */
+  readonly waitedUntil: number;
+  readonly ranUntil: number;
+  readonly attempt: JobAttempt | null;
+  /** Something of it goes on. */
+  readonly isOpen: boolean;
+}
+
+export interface Life {
+  readonly from: number;
+  readonly until: number;
+  readonly stretches: readonly Stretch[];
+}
+
+type Living = Pick<Job, "status" | "enqueued_at" | "ended_at" | "attempts">;
+
+function ms(at: string): number {
+  return new Date(at).getTime();
+}
+
+/** Of a long life only the latest attempts are kept: then the first wait that is shown is longer than it was. */
+export function lifeOf(job: Living, now: number): Life {
+  const from = ms(job.enqueued_at);
+  const stretches: Stretch[] = [];
+  let at = from;
+  job.attempts.forEach((attempt, place) => {
+    const waitedUntil = Math.max(at, ms(attempt.started_at));
+    const ranUntil = Math.max(waitedUntil, attempt.ended_at === null ? now : ms(attempt.ended_at));
+    const isOpen = attempt.ended_at === null;
+    stretches.push({ key: `${attempt.attempt}-${place}`, waitedFrom: at, waitedUntil, ranUntil, attempt, isOpen });
+    at = ranUntil;
+  });
+  if (!isFinished(job.status) && job.status !== "PROCESSING") {
+    const until = Math.max(at, now);
+    stretches.push({ key: "waits", waitedFrom: at, waitedUntil: until, ranUntil: until, attempt: null, isOpen: true });
+    at = until;
+  }
+  // What never ran has waited until it ended.
+  const ended = Math.max(at, job.ended_at === null ? at : ms(job.ended_at));
+  if (stretches.length === 0)
+    stretches.push({
+      key: "waited",
+      waitedFrom: from,
+      waitedUntil: ended,
+      ranUntil: ended,
+      attempt: null,
+      isOpen: false,
+    });
+  return { from, until: Math.max(ended, from + 1), stretches };
+}

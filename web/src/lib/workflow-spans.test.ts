@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+
+import { criticalPath, spansOf } from "@/lib/workflow-spans";
+
+const START = Date.parse("2026-01-01T00:00:00Z");
+const at = (seconds: number) => new Date(START + seconds * 1000).toISOString();
+
+type Step = Parameters<typeof spansOf>[0]["steps"][number];
+
+function ran(after: number[], from: number, until: number): Step {
+  return { after, outcome: "completed", items: null, started_at: at(from), ended_at: at(until), status: "COMPLETED" };
+}
+function aList(after: number[], outcome: string): Step {
+  return { after, outcome, items: 3, started_at: null, ended_at: null, status: null };
+}
+const waits = (after: number[]): Step => ({
+  after,
+  outcome: "waiting",
+  items: null,
+  started_at: null,
+  ended_at: null,
+  status: "BLOCKED",
+});
+
+function seconds(spans: ReturnType<typeof spansOf>): unknown {
+  return spans.map(
+    (span) => span && [span.readyAt, span.startedAt, span.endedAt].map((moment) => (moment - START) / 1000),
+  );
+}
+
+describe("spansOf", () => {
+  it("lets a step wait from the end of the last one that it needs", () => {
+    const steps = [ran([], 1, 2), ran([], 1, 5), ran([0, 1], 7, 8)];
+    expect(seconds(spansOf({ created_at: at(0), ended_at: at(8), steps }, START))).toEqual([
+      [0, 1, 2],
+      [0, 1, 5],
+      [5, 7, 8],
+    ]);
+  });
+
+  it("guesses the times of a step over a list from the steps around it", () => {
+    const steps = [ran([], 0, 2), aList([0], "completed"), ran([1], 6, 7)];
+    const spans = spansOf({ created_at: at(0), ended_at: at(7), steps }, START);
+    expect(seconds(spans)).toEqual([
+      [0, 0, 2],
+      [2, 2, 6],
+      [6, 6, 7],
+    ]);
+    expect(spans[1]?.isGuessed).toBe(true);
+  });
+
+  it("has no span for what has not begun, and one until now for what goes on", () => {
+    const running: Step = { ...waits([]), started_at: at(1), status: "PROCESSING" };
+    const steps = [running, waits([0]), aList([0], "waiting")];
+    const spans = spansOf({ created_at: at(0), ended_at: null, steps }, START + 9000);
+    expect(seconds(spans)).toEqual([[0, 1, 9], null, [9, 9, 9]]);
+    expect(spans[0]?.isOpen).toBe(true);
+  });
+
+  it("is never negative, though the clocks of two machines disagree", () => {
+    const steps = [ran([], 5, 3), ran([0], 1, 2)];
+    for (const span of spansOf({ created_at: at(4), ended_at: at(2), steps }, START)) {
+      expect(span?.startedAt).toBeGreaterThanOrEqual(span?.readyAt ?? NaN);
+      expect(span?.endedAt).toBeGreaterThanOrEqual(span?.startedAt ?? NaN);
+    }
+  });
+});
+
+describe("criticalPath", () => {
+  const path = (steps: Step[], now = 0) =>
+    criticalPath(steps, spansOf({ created_at: at(0), ended_at: null, steps }, START + now * 1000));
+
+  it("follows the steps that the last one had to wait for", () => {
+    //  0 ── 2 ─┐        1 is slow, and 4 waits for it through 3
+    //  1 ── 3 ─┴─ 4
+    expect(path([ran([], 0, 1), ran([], 0, 8), ran([0], 1, 3), ran([1], 8, 9), ran([2, 3], 9, 10)])).toEqual([1, 3, 4]);
+  });
+
+  it("ends at what goes on for longest", () => {
+    const running = (from: number): Step => ({ ...waits([0]), started_at: at(from), status: "PROCESSING" });
+    expect(path([ran([], 0, 1), running(3), running(2), waits([1, 2])], 20)).toEqual([0, 2]);
+  });
+
+  it("is empty before anything has begun", () => {
+    expect(path([waits([])])).toEqual([]);
+  });
+});

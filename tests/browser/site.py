@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import ConsoleMessage, Locator, Page, Request, expect
 
 from rota import Job, JobState, Rota
+from rota.server.tokens import Role, Tokens
 from tests.eventually import eventually
 from tests.worker.crew import Crew, WorkerProcess
 
@@ -51,6 +52,15 @@ class Site:
     async def eventually(self, claim: Any) -> None:
         """Waits until the store says so, whatever it is."""
         await eventually(claim, 10)
+
+    async def log_in(self, page: Page, role: str) -> None:
+        """Logs in by the page, with a new token of that role."""
+        token, _ = await Tokens(self.rota).create(Role(role))
+        await page.goto("/login")
+        await page.get_by_label("Token", exact=True).fill(token)
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+        self.forgive("401")
 
     def watch(self, page: Page) -> None:
         """Notes whatever a page must not do: errors, broken policies, requests to other hosts."""

@@ -4,7 +4,6 @@ import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { ToastProvider } from "@/components/toasts";
 import { nonce } from "@/lib/nonce";
 import { makeQueryClient } from "@/query";
 import { makeRouter } from "@/router";
@@ -22,9 +21,7 @@ const router = makeRouter(queryClient);
 createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>
-      <ToastProvider>
-        <RouterProvider router={router} />
-      </ToastProvider>
+      <RouterProvider router={router} />
     </QueryClientProvider>
   </StrictMode>,
 );

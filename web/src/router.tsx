@@ -13,6 +13,7 @@ import { ApiError, BASE } from "@/api/client";
 import { sessionQuery } from "@/api/session";
 import { Shell } from "@/components/shell/shell";
 import { Loading } from "@/components/looks";
+import { ToastProvider } from "@/components/toasts";
 import { NotFound, Trouble } from "@/routes/trouble";
 import { readAuditSearch } from "@/routes/audit.search";
 import { readDeadSearch } from "@/routes/dead.search";
@@ -153,6 +154,8 @@ export function makeRouter(queryClient: QueryClient) {
     defaultPreloadStaleTime: 0,
     defaultErrorComponent: Trouble,
     scrollRestoration: true,
+    // News may hold links, so they are told within the router.
+    InnerWrap: ToastProvider,
   });
 }
 

@@ -32,3 +32,65 @@ export function runSchedule(id: string) {
 export function removeSchedule(id: string) {
   return answer(api.DELETE("/api/schedules/{schedule_id}", at(id)));
 }
+
+export type SchedulePreview = Schemas["SchedulePreviewAnswer"];
+type Rule = Schemas["CronRule"] | Schemas["EveryRule"];
+
+/** A schedule as it is being written. */
+export interface Draft {
+  readonly name: string;
+  readonly type: string;
+  readonly kind: "cron" | "every";
+  readonly cron: string;
+  readonly tz: string;
+  /** Seconds. */
+  readonly every: string;
+  readonly data: string;
+  readonly misfire: Schedule["misfire"];
+  readonly overlap: Schedule["overlap"];
+}
+
+export function draftOf(schedule: Schedule | null, zone: string): Draft {
+  const rule = schedule?.rule ?? {};
+  const said = (name: string, otherwise: string) =>
+    typeof rule[name] === "string" || typeof rule[name] === "number" ? String(rule[name]) : otherwise;
+  return {
+    name: schedule?.name ?? "",
+    type: schedule?.type ?? "",
+    kind: rule.type === "every" ? "every" : "cron",
+    cron: said("expression", "0 9 * * 1-5"),
+    tz: said("tz", zone),
+    every: said("interval", "3600"),
+    data: schedule?.data ?? "{}",
+    misfire: schedule?.misfire ?? "once",
+    overlap: schedule?.overlap ?? "queue",
+  };
+}
+
+export function ruleOf({ kind, cron, tz, every }: Draft): Rule {
+  return kind === "cron" ? { cron, tz } : { every: Number(every) };
+}
+
+/** What a rule means. Nothing is stored. */
+export function previewQuery(draft: Draft) {
+  const rule = ruleOf(draft);
+  return queryOptions({
+    queryKey: ["schedule-preview", rule],
+    queryFn: () => answer(api.POST("/api/schedules/preview", { body: { rule, count: 5 } })),
+    staleTime: 30_000,
+  });
+}
+
+type Data = Schemas["NewSchedule"]["data"];
+
+export function putSchedule(draft: Draft, data: unknown) {
+  const { name, type, misfire, overlap } = draft;
+  const body = { rule: ruleOf(draft), type, data: data as Data, misfire, overlap, version: 1 };
+  return answer(api.PUT("/api/schedules/{schedule_id}", { ...at(name.trim()), body }));
+}
+
+export function changeSchedule(id: string, draft: Draft, data: unknown) {
+  const { misfire, overlap } = draft;
+  const body = { rule: ruleOf(draft), data: data as Data, misfire, overlap };
+  return answer(api.PATCH("/api/schedules/{schedule_id}", { ...at(id), body }));
+}

@@ -1,5 +1,181 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
+import { useCallback, useDeferredValue, useState } from "react";
+
+import { keys } from "@/api/keys";
+import {
+  changeSchedule,
+  draftOf,
+  pauseSchedule,
+  previewQuery,
+  putSchedule,
+  removeSchedule,
+  resumeSchedule,
+  runSchedule,
+  schedulesQuery,
+  type Schedule,
+} from "@/api/schedules";
+import { useMay } from "@/api/session";
+import { tasksQuery } from "@/api/tasks";
+import { Button } from "@/components/button";
+import { Choice } from "@/components/choice";
+import { Confirm } from "@/components/dialog";
+import { FilterField } from "@/components/filter-field";
+import { JobLink } from "@/components/links";
+import { Empty, FilteredEmpty, Loaded } from "@/components/looks";
 import { Page } from "@/components/page";
+import { ScheduleEditor } from "@/components/schedules/editor";
+import { ScheduleList } from "@/components/schedules/schedule-list";
+import { useAct } from "@/lib/act";
+import { plural } from "@/lib/numbers";
+import { usePolling } from "@/live/polling";
+import type { SchedulesSearch } from "@/routes/schedules.search";
+
+const route = getRouteApi("/inside/schedules");
+/** The next run moves on; that it came is told by an event. */
+const LOOK_MS = 10_000;
+const CHANGES = [keys.schedules, keys.overview];
 
 export function SchedulesRoute() {
-  return <Page title="Schedules">Soon.</Page>;
+  const { text = "", zone = "own" } = route.useSearch();
+  const navigate = route.useNavigate();
+  const mayRun = useMay("operator");
+  const mayRemove = useMay("admin");
+  const schedules = useQuery({ ...schedulesQuery, refetchInterval: usePolling(LOOK_MS) });
+  const [removing, setRemoving] = useState<Schedule | null>(null);
+  const [editing, setEditing] = useState<Schedule | "new" | null>(null);
+
+  const filter = useCallback(
+    (change: SchedulesSearch) =>
+      void navigate({ search: (before) => ({ ...before, ...change }), replace: true, resetScroll: false }),
+    [navigate],
+  );
+  const filterText = useCallback((wanted: string) => filter({ text: wanted || undefined }), [filter]);
+
+  const pause = useAct({
+    act: ({ id }: Schedule) => pauseSchedule(id),
+    said: ({ name }) => `${name} is paused`,
+    changes: CHANGES,
+  });
+  const resume = useAct({
+    act: ({ id }: Schedule) => resumeSchedule(id),
+    said: ({ name }) => `${name} goes on`,
+    changes: CHANGES,
+  });
+  const run = useAct({
+    act: ({ id }: Schedule) => runSchedule(id),
+    said: (_, { jobId }) => (
+      <>
+        Enqueued <JobLink id={jobId} />
+      </>
+    ),
+    changes: CHANGES,
+  });
+  const remove = useAct({
+    act: ({ id }: Schedule) => removeSchedule(id),
+    said: (_, { message }) => message,
+    changes: CHANGES,
+    onDone: () => setRemoving(null),
+    isQuiet: true,
+  });
+
+  return (
+    <Page
+      title="Schedules"
+      lead={schedules.data && plural(schedules.data.length, "schedule")}
+      actions={
+        <>
+          <FilterField label="Filter by name or task" value={text} onChange={filterText} />
+          <Choice
+            label="Times in"
+            value={zone}
+            onChange={(chosen) => filter({ zone: chosen === "own" ? undefined : chosen })}
+            options={[
+              { value: "own", label: "Own zone" },
+              { value: "local", label: "Local" },
+              { value: "utc", label: "UTC" },
+            ]}
+          />
+          {mayRun && (
+            <Button look="primary" onClick={() => setEditing("new")}>
+              <Plus aria-hidden className="size-3.5" /> New schedule
+            </Button>
+          )}
+        </>
+      }
+    >
+      <Loaded query={schedules} lines={8}>
+        {(all) => {
+          if (all.length === 0) {
+            return (
+              <Empty title="No schedules yet">
+                Declare one beside its task with <code>@rota.cron</code> or <code>@rota.every</code>, or make one here.
+              </Empty>
+            );
+          }
+          const wanted = text.toLowerCase();
+          const shown = all.filter(({ id, type }) => `${id} ${type}`.toLowerCase().includes(wanted));
+          if (shown.length === 0) return <FilteredEmpty what="schedules" onClear={() => filterText("")} />;
+          return (
+            <ScheduleList
+              schedules={shown}
+              zone={zone}
+              onPause={mayRun ? (schedule) => pause.mutate(schedule) : undefined}
+              onResume={mayRun ? (schedule) => resume.mutate(schedule) : undefined}
+              onRun={mayRun ? (schedule) => run.mutate(schedule) : undefined}
+              onEdit={mayRun ? setEditing : undefined}
+              onRemove={mayRemove ? setRemoving : undefined}
+            />
+          );
+        }}
+      </Loaded>
+      {removing !== null && (
+        <Confirm
+          isOpen
+          onClose={() => {
+            remove.reset();
+            setRemoving(null);
+          }}
+          title={`Remove ${removing.name}?`}
+          verb="Remove"
+          isDangerous
+          isBusy={remove.isPending}
+          error={remove.error}
+          onConfirm={() => remove.mutate(removing)}
+        >
+          No more jobs come from it; those that it made stay.
+          {removing.is_declared && !removing.is_orphaned && " A worker that declares it brings it back when it starts."}
+        </Confirm>
+      )}
+      {editing !== null && <Editing schedule={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
+    </Page>
+  );
+}
+
+function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: () => void }) {
+  const [draft, setDraft] = useState(() => draftOf(schedule, Intl.DateTimeFormat().resolvedOptions().timeZone));
+  const preview = useQuery(previewQuery(useDeferredValue(draft)));
+  const tasks = useQuery(tasksQuery);
+  const save = useAct({
+    act: (data: unknown) => (schedule === null ? putSchedule(draft, data) : changeSchedule(schedule.id, draft, data)),
+    said: (_, answered) => `${answered.schedule.name}: ${answered.schedule.words}`,
+    changes: CHANGES,
+    onDone: onClose,
+    isQuiet: true,
+  });
+  return (
+    <ScheduleEditor
+      draft={draft}
+      schedule={schedule}
+      tasks={(tasks.data ?? []).map(({ name }) => name)}
+      preview={preview.data}
+      previewError={preview.error?.message ?? null}
+      isBusy={save.isPending}
+      error={save.error}
+      onChange={setDraft}
+      onClose={onClose}
+      onSave={(data) => save.mutate(data)}
+    />
+  );
 }

@@ -1,0 +1,63 @@
+"""Schedules: in words, paused, run by hand, made, removed."""
+
+from __future__ import annotations
+
+from playwright.async_api import Page, expect
+
+from rota import Cron
+from tests.browser.site import Site
+
+
+async def test_a_schedule_is_paused_resumed_and_run(site: Site, page: Page) -> None:
+    await site.rota.schedules.put("letters", Cron("30 2 * * *", "America/New_York"), site.tasks.greet.call("ann"))
+    await page.goto("/schedules")
+    schedule = page.get_by_role("region", name="mail:letters")
+    await expect(schedule.get_by_text("at 02:30 every day, America/New_York")).to_be_visible()
+
+    await schedule.get_by_role("button", name="Run now").click()
+    await expect(page.get_by_role("region", name="Notifications").get_by_text("Enqueued")).to_be_visible()
+    assert (await site.rota.queue("mail").counts())["pending"] == 1
+
+    await schedule.get_by_role("button", name="Pause").click()
+    await expect(schedule.get_by_text("none while it is paused")).to_be_visible()
+    assert (await site.rota.schedules.get("letters")).is_paused
+
+    await schedule.get_by_role("button", name="Resume").click()
+    await expect(schedule.get_by_role("button", name="Pause")).to_be_visible()
+    assert not (await site.rota.schedules.get("letters")).is_paused
+
+
+async def test_next_runs_are_told_in_a_chosen_zone(site: Site, page: Page) -> None:
+    await site.rota.schedules.put("letters", Cron("30 2 * * *", "America/New_York"), site.tasks.greet.call("ann"))
+    await page.goto("/schedules")
+    schedule = page.get_by_role("region", name="mail:letters")
+    await expect(schedule.get_by_text("02:30:00").first).to_be_visible()
+
+    await page.get_by_role("group", name="Times in").get_by_role("button", name="UTC").click()
+
+    await expect(page).to_have_url(f"{site.url}/schedules?zone=utc")
+    await expect(schedule.get_by_text("UTC").first).to_be_visible()
+    await expect(schedule.get_by_text("02:30:00")).to_have_count(0)
+
+
+async def test_a_schedule_is_made_and_removed(site: Site, page: Page) -> None:
+    await page.goto("/schedules")
+    await page.get_by_role("button", name="New schedule").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name").fill("nightly")
+    await dialog.get_by_label("Task").select_option("greet")
+    await dialog.get_by_label("Cron expression").fill("0 4 * * *")
+    await dialog.get_by_label("Time zone").fill("UTC")
+    await dialog.get_by_label("Data, as JSON").fill('{"to": "ann"}')
+    await expect(dialog.get_by_text("at 04:00 every day, UTC")).to_be_visible()
+    await dialog.get_by_role("button", name="Create").click()
+
+    schedule = page.get_by_role("region", name="mail:nightly")
+    await expect(schedule).to_be_visible()
+    assert (await site.rota.schedules.get("nightly")).kwargs == {"to": "ann"}
+
+    await page.get_by_role("button", name="More for nightly").click()
+    await page.get_by_role("menuitem", name="Remove").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    await expect(schedule).to_have_count(0)
+    assert [one.name for one in await site.rota.schedules.list() if one.name == "nightly"] == []

@@ -4,7 +4,6 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
 import type { JobState } from "@/lib/states";
-import type { JobsSearch } from "@/routes/jobs.search";
 import { classes } from "@/lib/classes";
 
 const LOOK = "rounded-sm underline-offset-2 hover:underline";
@@ -39,7 +38,7 @@ export function JobsLink({
   return (
     <Link
       to="/jobs"
-      search={filter as unknown as JobsSearch}
+      search={{ state: filter.state, queue: filter.queue, task: filter.type }}
       aria-label={label}
       className={classes(LOOK, className ?? "figures")}
     >

@@ -21,9 +21,8 @@ const ITEM =
   "flex min-h-9 cursor-pointer items-center gap-2 rounded px-2 py-1.5 text-[13px] data-[selected=true]:bg-sunken";
 const GROUP =
   "[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:text-muted";
-/** An id is as long as one likes; a letter or two are nobody's. */
-const SHORTEST_ID = 3;
-const ID = /^(?:[\w.~-]+:)?[\w.-]+(?:@[0-9a-z]+)?$/;
+/** With its queue, or with a digit in it: a plain word is more likely the name of a page. */
+const ID = /^(?:[\w.~-]+:[\w.-]+|[A-Za-z._-]*\d[\w.-]*)(?:@[0-9a-z]+)?$/;
 
 const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["mod+k", "jump to a job or page"],
@@ -178,7 +177,7 @@ function Names(props: { heading: string; names: readonly string[]; onSelect: (na
 
 /** A job whose id was typed: whether there is one is said before one goes there. */
 function JobByIdItem({ id, onOpen }: { id: string; onOpen: (id: string) => void }) {
-  const isId = id.length >= SHORTEST_ID && ID.test(id);
+  const isId = ID.test(id);
   const { data, error } = useQuery({ ...copiedQuery(isId ? id : undefined), retry: false, staleTime: 1000 });
   if (!isId) return null;
   if (data !== undefined) {

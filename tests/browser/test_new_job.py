@@ -73,7 +73,7 @@ async def test_the_palette_leads_to_a_job_by_its_id(site: Site, page: Page) -> N
     await page.get_by_role("dialog").get_by_role("combobox").fill("mail:first")
     await page.get_by_role("option", name="mail:first").click()
 
-    await expect(page).to_have_url(f"{site.url}/jobs/mail:first")
+    await expect(page).to_have_url(f"{site.url}/jobs/mail%3Afirst")
 
 
 async def test_the_palette_leads_to_pages_and_says_the_keys(site: Site, page: Page) -> None:

@@ -81,3 +81,32 @@ export function searchQuery(filter: Filter) {
     queryFn: async ({ signal }) => (await readPage(filter, undefined, null, signal)).jobs,
   });
 }
+
+export type NewJob = Omit<Schemas["NewJob"], "data">;
+export type NewJobAnswer = Schemas["NewJobAnswer"];
+
+/** Stores a job. Sent again with the same key it makes no second one. `data` is JSON, with every digit. */
+export async function enqueueJob(job: NewJob, data: string, key: string): Promise<NewJobAnswer> {
+  const written = JSON.stringify(job);
+  const body = data.trim() === "" ? written : `${written.slice(0, -1)},"data":${data}}`;
+  return answer(
+    api.POST("/api/jobs", {
+      params: { header: { "Idempotency-Key": key } },
+      body: job,
+      bodySerializer: () => body,
+    }),
+  );
+}
+
+/** The job that another one is to be a copy of. */
+export function copiedQuery(id: string | undefined) {
+  return queryOptions({
+    queryKey: ["job-copied", id],
+    queryFn: async ({ signal }) => {
+      const path = { job_id: id ?? "" };
+      return (await answer(api.GET("/api/jobs/{job_id}", { params: { path }, signal }))).job;
+    },
+    enabled: id !== undefined,
+    staleTime: Infinity,
+  });
+}

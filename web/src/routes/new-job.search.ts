@@ -1,8 +1,15 @@
-/** What the URL of this page can say. */
+/** What the URL of the form can say. */
+
+import { text } from "@/lib/search";
+
 export interface NewJobSearch {
-  readonly [name: string]: never;
+  /** The task. */
+  readonly task?: string;
+  /** A job to begin with a copy of. */
+  readonly from?: string;
 }
 
-export function readNewJobSearch(_search: Record<string, unknown>): NewJobSearch {
-  return {};
+export function readNewJobSearch(search: Record<string, unknown>): NewJobSearch {
+  const [task, from] = [text(search.task), text(search.from, 300)];
+  return { ...(task === undefined ? {} : { task }), ...(from === undefined ? {} : { from }) };
 }

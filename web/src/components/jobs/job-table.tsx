@@ -4,9 +4,19 @@
  */
 
 import { Link } from "@tanstack/react-router";
-import { createColumnHelper, tableFeatures, useTable } from "@tanstack/react-table";
+import { createColumnHelper, FlexRender, tableFeatures, useTable, type Row } from "@tanstack/react-table";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from "react";
+import {
+  memo,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type MouseEvent,
+  type RefObject,
+} from "react";
 
 import type { Job } from "@/api/jobs";
 import { StateBadge } from "@/components/badge";
@@ -129,6 +139,11 @@ export function JobTable(props: JobTableProps) {
     } else if (event.ctrlKey || event.metaKey) onToggle(row, false);
   }
 
+  const now: RowActions = { onFocus: setFocused, onClick: onRowClick, onKeyDown, onToggle };
+  const actions = useRef(now);
+  useEffect(() => {
+    actions.current = now;
+  });
   // One row can be reached with Tab; where the last one is out of view, the first that is in it.
   const tabStop = focused >= first && focused < end ? focused : inView;
   const isAllChosen = rows.length > 0 && (selection.isAll || rows.every((job) => selection.keys.has(keyOf(job))));
@@ -163,7 +178,7 @@ export function JobTable(props: JobTableProps) {
               role="columnheader"
               className={classes("truncate px-2 font-medium text-muted", WIDE_ONLY.has(header.id) && "hidden xl:block")}
             >
-              <table.FlexRender header={header} />
+              <FlexRender header={header} />
             </div>
           ))}
         </div>
@@ -172,69 +187,114 @@ export function JobTable(props: JobTableProps) {
         {items.map((item, place) => {
           const model = models[place];
           if (model === undefined) return null;
-          const job = model.original;
-          const key = keyOf(job);
-          const isChosen = selection.isAll || selection.keys.has(key);
-          const isGone = props.gone.has(key);
+          const key = keyOf(model.original);
           return (
-            <div
+            <JobRow
               key={key}
-              role="row"
-              data-row={item.index}
-              aria-rowindex={item.index + 1}
-              aria-selected={isSelectable ? isChosen : undefined}
-              tabIndex={item.index === tabStop ? 0 : -1}
-              title={isGone ? "It has moved on since, and matches no longer" : undefined}
-              style={{ height: item.size, transform: `translateY(${item.start - margin}px)` }}
-              className={classes(
-                "absolute top-0 left-0 w-full items-center border-b border-line/60 text-[13px] outline-offset-[-2px]",
-                isWide ? GRID : "flex",
-                isChosen ? "bg-accent-soft" : "hover:bg-sunken/60",
-                isGone && "opacity-60",
-              )}
-              onFocus={() => setFocused(item.index)}
-              onClick={(event) => onRowClick(event, item.index)}
-              onKeyDown={(event) => onKeyDown(event, item.index)}
-            >
-              {(isSelectable || isWide) && (
-                <div role="gridcell" className="flex h-full w-9 shrink-0 items-stretch justify-center">
-                  {isSelectable && (
-                    <label className="flex w-full cursor-pointer items-center justify-center">
-                      <input
-                        type="checkbox"
-                        aria-label={`Choose ${job.jobId}`}
-                        className="size-4 accent-(--accent)"
-                        checked={isChosen}
-                        readOnly
-                        onClick={(event) => onToggle(item.index, event.shiftKey)}
-                      />
-                    </label>
-                  )}
-                </div>
-              )}
-              {isWide ? (
-                model.getAllCells().map((cell) => (
-                  <div
-                    key={cell.id}
-                    role="gridcell"
-                    className={classes(
-                      "min-w-0 truncate px-2",
-                      WIDE_ONLY.has(cell.column.id) && "hidden text-muted xl:block",
-                    )}
-                  >
-                    <table.FlexRender cell={cell} />
-                  </div>
-                ))
-              ) : (
-                <PhoneRow job={job} isIndented={!isSelectable} />
-              )}
-            </div>
+              model={model}
+              job={model.original}
+              index={item.index}
+              top={item.start - margin}
+              height={item.size}
+              isWide={isWide}
+              isSelectable={isSelectable}
+              isChosen={selection.isAll || selection.keys.has(key)}
+              isGone={props.gone.has(key)}
+              isTabStop={item.index === tabStop}
+              actions={actions}
+            />
           );
         })}
       </div>
     </div>
   );
 }
+
+interface RowActions {
+  readonly onFocus: (row: number) => void;
+  readonly onClick: (event: MouseEvent<HTMLDivElement>, row: number) => void;
+  readonly onKeyDown: (event: KeyboardEvent<HTMLDivElement>, row: number) => void;
+  readonly onToggle: (row: number, isRange: boolean) => void;
+}
+
+interface JobRowProps {
+  model: Row<typeof features, Job>;
+  job: Job;
+  index: number;
+  top: number;
+  height: number;
+  isWide: boolean;
+  isSelectable: boolean;
+  isChosen: boolean;
+  isGone: boolean;
+  isTabStop: boolean;
+  /** What is done now, whatever it was when the row was drawn. */
+  actions: RefObject<RowActions>;
+}
+
+/** Drawn again only when what it shows has changed: scrolling draws the rows that come into view, and no others. */
+const JobRow = memo(
+  function JobRow(props: JobRowProps) {
+    const { model, job, index, isWide, isSelectable, isChosen, isGone, actions } = props;
+    return (
+      <div
+        role="row"
+        data-row={index}
+        aria-rowindex={index + 1}
+        aria-selected={isSelectable ? isChosen : undefined}
+        tabIndex={props.isTabStop ? 0 : -1}
+        title={isGone ? "It has moved on since, and matches no longer" : undefined}
+        style={{ height: props.height, transform: `translateY(${props.top}px)` }}
+        className={classes(
+          "absolute top-0 left-0 w-full items-center border-b border-line/60 text-[13px] outline-offset-[-2px]",
+          isWide ? GRID : "flex",
+          isChosen ? "bg-accent-soft" : "hover:bg-sunken/60",
+          isGone && "opacity-60",
+        )}
+        onFocus={() => actions.current.onFocus(index)}
+        onClick={(event) => actions.current.onClick(event, index)}
+        onKeyDown={(event) => actions.current.onKeyDown(event, index)}
+      >
+        {(isSelectable || isWide) && (
+          <div role="gridcell" className="flex h-full w-9 shrink-0 items-stretch justify-center">
+            {isSelectable && (
+              <label className="flex w-full cursor-pointer items-center justify-center">
+                <input
+                  type="checkbox"
+                  aria-label={`Choose ${job.jobId}`}
+                  className="size-4 accent-(--accent)"
+                  tabIndex={-1}
+                  checked={isChosen}
+                  readOnly
+                  onClick={(event) => actions.current.onToggle(index, event.shiftKey)}
+                />
+              </label>
+            )}
+          </div>
+        )}
+        {isWide ? (
+          model.getAllCells().map((cell) => (
+            <div
+              key={cell.id}
+              role="gridcell"
+              className={classes(
+                "min-w-0 truncate px-2",
+                WIDE_ONLY.has(cell.column.id) && "hidden text-muted xl:block",
+              )}
+            >
+              <FlexRender cell={cell} />
+            </div>
+          ))
+        ) : (
+          <PhoneRow job={job} isIndented={!isSelectable} />
+        )}
+      </div>
+    );
+  },
+  // The model of a row is made anew with every scroll; what it shows is the job.
+  ({ model: _before, ...before }, { model: _now, ...now }) =>
+    (Object.keys(now) as (keyof typeof now)[]).every((name) => before[name] === now[name]),
+);
 
 function useShown(rows: readonly Job[], first: number, end: number): Job[] {
   return useMemo(() => rows.slice(first, end), [rows, first, end]);

@@ -1,9 +1,9 @@
 /** The editor itself: CodeMirror, in the page's colours and under its content policy. */
 
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { history, historyKeymap, standardKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
-import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
-import { linter, lintGutter, lintKeymap, type Diagnostic } from "@codemirror/lint";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { linter, lintKeymap, type Diagnostic } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -37,7 +37,6 @@ const LOOK = EditorView.theme({
     border: "1px solid var(--line)",
     borderRadius: "6px",
   },
-  ".cm-matchingBracket, &.cm-focused .cm-matchingBracket": { backgroundColor: "var(--line)" },
 });
 
 function findMistakes(view: EditorView): Diagnostic[] {
@@ -70,19 +69,15 @@ export default function CodeEditor({ label, value, onChange, error, noteId }: Js
         extensions: [
           EditorView.cspNonce.of(nonce),
           lineNumbers(),
-          foldGutter(),
-          lintGutter(),
           history(),
           drawSelection(),
-          indentOnInput(),
-          bracketMatching(),
           json(),
           linter(findMistakes, { delay: 200 }),
           syntaxHighlighting(COLORS),
           LOOK,
           EditorView.lineWrapping,
           // Tab is not taken: whoever has no mouse must get out again.
-          keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
+          keymap.of([...standardKeymap, ...historyKeymap, ...lintKeymap]),
           EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": noteId }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) latest.current.onChange(update.state.doc.toString());

@@ -39,15 +39,15 @@ function useSessionEnd(): void {
 
 function Frame() {
   useSessionEnd();
-  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const [palette, setPalette] = useState<"jump" | "keys" | null>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const mayEnqueue = useMay("operator");
   const navigate = useNavigate();
 
   useShortcuts({
-    "mod+k": () => setPaletteOpen(true),
-    "/": () => setPaletteOpen(true),
-    "?": () => setPaletteOpen(true),
+    "mod+k": () => setPalette("jump"),
+    "/": () => setPalette("jump"),
+    "?": () => setPalette("keys"),
     n: () => mayEnqueue && void navigate({ to: "/jobs/new" }),
     "g o": () => void navigate({ to: "/" }),
     "g j": () => void navigate({ to: "/jobs" }),
@@ -80,7 +80,7 @@ function Frame() {
           <PhoneMenu isOpen={isMenuOpen} setOpen={setMenuOpen} />
           <button
             type="button"
-            onClick={() => setPaletteOpen(true)}
+            onClick={() => setPalette("jump")}
             className="flex h-8 min-w-0 flex-1 items-center gap-2 rounded-md border border-line-strong/50 bg-bg px-2.5 text-[13px] text-muted hover:text-text md:max-w-sm"
           >
             <Search aria-hidden className="size-3.5 shrink-0" />
@@ -106,9 +106,9 @@ function Frame() {
           </Suspense>
         </main>
       </div>
-      {isPaletteOpen && (
+      {palette !== null && (
         <Suspense fallback={null}>
-          <Palette onClose={() => setPaletteOpen(false)} />
+          <Palette areKeysOpen={palette === "keys"} onClose={() => setPalette(null)} />
         </Suspense>
       )}
     </div>

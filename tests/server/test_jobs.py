@@ -78,6 +78,7 @@ async def test_a_job_is_checked_against_what_workers_announced(api: Api, hand: H
         "queue": "mail",
         "schema": schema,
         "positional": ["to", "copies"],
+        "index": ["to"],
         "options": {"priority": 4},
         "doc": "Sends.",
     }
@@ -101,6 +102,7 @@ async def test_a_job_is_checked_against_what_workers_announced(api: Api, hand: H
     assert (await rota.queue("mail").counts())["pending"] == 2
     (task,) = (await api.ask("GET", "/api/tasks"))["tasks"]
     assert (task["name"], task["queue"], task["json_schema"], task["doc"]) == ("send", "mail", schema, "Sends.")
+    assert task["index"] == ["to"]
 
 
 async def test_a_program_checks_its_own_tasks(rota: Rota) -> None:

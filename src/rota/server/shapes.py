@@ -321,6 +321,7 @@ def task(known: KnownTask) -> dict[str, Any]:
         "run_in": known.run_in,
         "json_schema": known.schema,
         "positional": known.positional,
+        "index": known.task.index,
         "priority": options.priority,
         "attempts": options.attempts,
         "timeout_ms": options.timeout_ms,

@@ -145,6 +145,8 @@ class TaskInfo(Answer):
     #: Of its named arguments.
     json_schema: dict[str, Any] | None
     positional: list[str]
+    #: Parameters by which jobs are found: `GET /api/jobs?field=name=value`.
+    index: list[str]
     priority: int
     attempts: int
     timeout_ms: int | None

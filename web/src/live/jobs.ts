@@ -1,0 +1,104 @@
+/** A list of jobs that stays fresh while one reads it. */
+
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+
+import { jobsQuery, lookQuery, type Job, type JobsData, type JobsPage, type Order } from "@/api/jobs";
+import type { Filter } from "@/lib/filter";
+import { countNew, pageAt, renewPage, renewTop } from "@/lib/rows";
+
+const NO_JOBS: readonly Job[] = [];
+const NO_KEYS: ReadonlySet<string> = new Set();
+
+export type LiveList = ReturnType<typeof useLiveList>;
+
+/** The list, page by page as one scrolls. What is in view is renewed as it changes; new jobs wait until they are wanted. */
+export function useLiveList(filter: Filter, order: Order) {
+  const client = useQueryClient();
+  const options = useMemo(() => jobsQuery(filter, order), [filter, order]);
+  const query = useInfiniteQuery(options);
+  const [inView, setInView] = useState(0);
+  const [waiting, setWaiting] = useState(0);
+  const data = query.data as JobsData | undefined;
+  const place = data === undefined ? 0 : pageAt(data, inView);
+  const isLive = data !== undefined && filter.text === undefined;
+  const head = useQuery(lookQuery(filter, order, null, isLive));
+  const cursor = data?.pageParams[place] ?? null;
+  const look = useQuery(lookQuery(filter, order, cursor, isLive && place > 0));
+
+  const change = useCallback(
+    (by: (data: JobsData) => JobsData) => {
+      client.setQueryData<JobsData>(options.queryKey, (old) => (old === undefined ? old : by(old)));
+    },
+    [client, options],
+  );
+
+  const isAtTop = inView === 0;
+  const latest = useRef({ isAtTop, place });
+  useEffect(() => {
+    latest.current = { isAtTop, place };
+  });
+  useEffect(() => {
+    const fresh = head.data;
+    if (fresh === undefined) return;
+    const isHeld = !latest.current.isAtTop || isBusyWithRows();
+    if (isHeld) {
+      change((old) => renewPage(old, 0, fresh));
+      setWaiting(newIn(client.getQueryData<JobsData>(options.queryKey), fresh));
+    } else {
+      change((old) => renewTop(old, fresh));
+      setWaiting(0);
+    }
+  }, [head.data, change, client, options]);
+  useEffect(() => {
+    const fresh = look.data;
+    if (fresh !== undefined) change((old) => renewPage(old, latest.current.place, fresh));
+  }, [look.data, change]);
+
+  const rows = useMemo(() => data?.pages.flatMap((page) => page.jobs) ?? NO_JOBS, [data]);
+  const gone = useMemo(() => {
+    const keys = data?.pages.flatMap((page) => [...(page.gone ?? NO_KEYS)]) ?? [];
+    return keys.length > 0 ? new Set(keys) : NO_KEYS;
+  }, [data]);
+  const examined = useMemo(() => data?.pages.reduce((sum, page) => sum + page.examined, 0) ?? 0, [data]);
+
+  const { fetchNextPage, hasNextPage, isFetchingNextPage, isError } = query;
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const nearEnd = useCallback(() => {
+    // A text may be in none of a million records: how far to look is for the reader to say.
+    if (filter.text === undefined && !isError) more();
+  }, [filter.text, isError, more]);
+
+  return {
+    rows,
+    gone,
+    examined,
+    waiting,
+    setInView,
+    more,
+    nearEnd,
+    hasMore: hasNextPage,
+    isLoading: query.isPending,
+    isLoadingMore: isFetchingNextPage,
+    error: query.error,
+    retry: () => void (data === undefined ? query.refetch() : fetchNextPage()),
+    /** Reads what is in view again. */
+    look: () => void client.invalidateQueries({ queryKey: ["jobs-now"] }),
+    applyNew: () => {
+      const fresh = head.data;
+      if (fresh !== undefined) change((old) => renewTop(old, fresh));
+      setWaiting(0);
+    },
+  };
+}
+
+function newIn(data: JobsData | undefined, fresh: JobsPage): number {
+  return countNew(data?.pages[0]?.jobs ?? NO_JOBS, fresh.jobs);
+}
+
+/** Rows must not move under the keyboard, or while some are chosen. */
+function isBusyWithRows(): boolean {
+  return document.querySelector('[role="row"]:focus-within, [role="row"][aria-selected="true"]') !== null;
+}

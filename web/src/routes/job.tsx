@@ -22,7 +22,7 @@ import { JobActions, type JobDialog } from "@/components/job/actions";
 import { Attempts } from "@/components/job/attempts";
 import { CancelDialog, DataDialog, DeleteDialog, PriorityDialog, RescheduleDialog } from "@/components/job/dialogs";
 import { ErrorReport } from "@/components/job/error-report";
-import { JobLink } from "@/components/job/links";
+import { JobLink } from "@/components/links";
 import { JobFacts, JobLimits } from "@/components/job/facts";
 import { History } from "@/components/job/history";
 import { LogView } from "@/components/job/log-view";

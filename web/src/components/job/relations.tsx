@@ -6,7 +6,7 @@ import type { ReactNode } from "react";
 import { partsOf, type Job, type RelatedJob } from "@/api/job";
 import { Badge, StateBadge } from "@/components/badge";
 import { Button } from "@/components/button";
-import { JobLink } from "@/components/job/links";
+import { JobLink } from "@/components/links";
 import { Moment } from "@/components/moment";
 import { plural } from "@/lib/numbers";
 import type { LocksSearch } from "@/routes/locks.search";

@@ -18,7 +18,7 @@ import { Undo2 } from "lucide-react";
 import { createContext, memo, useContext, useEffect, useMemo, useState } from "react";
 
 import type { Workflow, WorkflowStep } from "@/api/workflows";
-import { JobLink } from "@/components/job/links";
+import { JobLink } from "@/components/links";
 import { Loading } from "@/components/looks";
 import { Span } from "@/components/moment";
 import { StepLink } from "@/components/workflow/step-link";

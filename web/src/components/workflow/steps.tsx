@@ -5,7 +5,7 @@ import { memo } from "react";
 import type { Workflow, WorkflowStep } from "@/api/workflows";
 import { Badge, StateBadge } from "@/components/badge";
 import { Button } from "@/components/button";
-import { JobLink } from "@/components/job/links";
+import { JobLink } from "@/components/links";
 import { Moment, Span } from "@/components/moment";
 import { Table, Td, Th } from "@/components/table";
 import { StepLink } from "@/components/workflow/step-link";

@@ -445,6 +445,18 @@ async def test_dead_letters_form_groups_by_the_shape_of_their_errors(
     assert left == {("disk full", 2), ("user # of '…' is gone", 2)}
 
 
+async def test_addresses_do_not_tell_dead_letters_apart(rota: Rota, send: Task[[int], Any, Any], hand: Hand) -> None:
+    await many(send, 4)
+    for message in ("no mailbox ann@a.b", "no mailbox ben@c.d", "GET https://a.b/c failed", "GET http://d failed"):
+        (job,) = await hand.claim(1, queue="default")
+        error = encode_error(ErrorRecord(type="ValueError", message=message))
+        await hand.store.report("default", [Failed(job.run, job.claim, "final", "3600000:100", error)])
+
+    groups = await rota.dead.groups()
+
+    assert {(group.message, group.count) for group in groups} == {("no mailbox …", 2), ("GET … failed", 2)}
+
+
 async def test_messages_beyond_a_thousand_are_grouped_by_their_class_alone(rota: Rota, hand: Hand) -> None:
     @rota.task
     async def send(number: int) -> None: ...

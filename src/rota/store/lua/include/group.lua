@@ -1,5 +1,5 @@
 -- Failed runs are found by the class of their last error. Dead letters that failed in the same way form a group: same class,
--- and same message but for numbers and what is quoted. Of messages beyond a thousand only the class counts.
+-- and same message but for numbers, addresses and what is quoted. Of messages beyond a thousand only the class counts.
 -- keys: groups
 -- @include cut
 -- @include terms
@@ -13,10 +13,11 @@ local function word_of(text)
   end))
 end
 
--- Numbers and what is in quotation marks differ from job to job.
+-- Numbers, addresses and what is in quotation marks differ from job to job.
 local function shape_of(message)
   local shape = string.gsub(cut(message, 1000), '"[^"]*"', '"…"')
   shape = string.gsub(shape, "'[^']*'", "'…'")
+  shape = string.gsub(string.gsub(shape, "%w+://%S+", "…"), "[^%s@]+@[^%s@]+", "…")
   return cut(string.gsub(shape, "%x*%d%x*", "#"), 300)
 end
 

@@ -6,7 +6,8 @@ import type { ReactNode } from "react";
 import type { JobsSearch } from "@/routes/jobs.search";
 import { classes } from "@/lib/classes";
 
-const LOOK = "rounded-sm underline-offset-2 hover:underline";
+/** Large enough for a finger. */
+const LOOK = "inline-block min-h-[24px] min-w-[24px] rounded-sm underline-offset-2 hover:underline";
 
 /** A job, by its id. */
 export function JobLink({ id, children, className }: { id: string; children?: ReactNode; className?: string }) {

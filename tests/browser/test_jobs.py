@@ -7,6 +7,7 @@ import re
 from playwright.async_api import Page, expect
 
 from rota import JobState
+from rota.server.tokens import Role, Tokens
 from tests.browser.site import Site, row
 
 
@@ -125,3 +126,17 @@ async def test_a_view_is_saved_and_opened_again(site: Site, page: Page) -> None:
     await page.get_by_role("menuitem", name="Letters").click()
 
     await expect(page).to_have_url(re.compile("queue=mail"))
+
+
+async def test_a_viewer_sees_jobs_and_can_change_none(guarded: Site, page: Page) -> None:
+    ids = await fill(guarded)
+    token, _ = await Tokens(guarded.rota).create(Role.VIEWER)
+    await page.context.request.post("/api/session", data={"token": token})
+
+    await page.goto("/jobs")
+
+    await row(page, ids[0].removeprefix("mail:"))
+    await expect(page.get_by_role("checkbox")).to_have_count(0)
+    await expect(page.get_by_role("link", name="New job")).to_have_count(0)
+    await page.goto("/jobs/new")
+    await expect(page.get_by_text("You may not enqueue jobs")).to_be_visible()

@@ -4,7 +4,6 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
 import type { JobState } from "@/lib/states";
-import type { JobsSearch } from "@/routes/jobs.search";
 import { classes } from "@/lib/classes";
 
 const LOOK = "rounded-sm underline-offset-2 hover:underline";
@@ -37,12 +36,7 @@ export function JobsLink({
   className?: string;
 }) {
   return (
-    <Link
-      to="/jobs"
-      search={filter as unknown as JobsSearch}
-      aria-label={label}
-      className={classes(LOOK, className ?? "figures")}
-    >
+    <Link to="/jobs" search={filter} aria-label={label} className={classes(LOOK, className ?? "figures")}>
       {children}
     </Link>
   );

@@ -36,7 +36,6 @@ import { Tabs } from "@/components/tabs";
 import { useToasts } from "@/components/toasts";
 import { sentence, splitBy } from "@/lib/explanation";
 import { useLive } from "@/live/live";
-import type { JobsSearch } from "@/routes/jobs.search";
 import type { JobView } from "@/routes/job.search";
 
 export function JobRoute() {
@@ -278,12 +277,12 @@ function Gone({ id }: { id: string }) {
           action={
             <>
               <Button asChild>
-                <Link to="/jobs" search={{ text: name } as unknown as JobsSearch}>
+                <Link to="/jobs" search={{ text: name }}>
                   Look for {name.length > 30 ? `${name.slice(0, 30)}…` : name}
                 </Link>
               </Button>
               <Button asChild>
-                <Link to="/jobs" search={{ queue } as unknown as JobsSearch}>
+                <Link to="/jobs" search={{ queue }}>
                   Jobs of {queue}
                 </Link>
               </Button>

@@ -8,8 +8,8 @@ import { Facts } from "@/components/facts";
 import { JsonViewer } from "@/components/json/viewer";
 import { Moment, Span } from "@/components/moment";
 import { count } from "@/lib/numbers";
+import type { Filter } from "@/lib/filter";
 import { duration } from "@/lib/time";
-import type { JobsSearch } from "@/routes/jobs.search";
 
 /** The smaller, the earlier. */
 export const PRIORITIES: readonly { readonly value: number; readonly label: string }[] = [
@@ -26,13 +26,9 @@ export function priorityWords(priority: number): string {
   return name === undefined ? String(priority) : `${priority}, ${name}`;
 }
 
-function Filtered({ filter, children }: { filter: Record<string, string>; children: string }) {
+function Filtered({ filter, children }: { filter: Filter; children: string }) {
   return (
-    <Link
-      to="/jobs"
-      search={filter as unknown as JobsSearch}
-      className="rounded-sm break-all underline-offset-2 hover:underline"
-    >
+    <Link to="/jobs" search={filter} className="rounded-sm break-all underline-offset-2 hover:underline">
       {children}
     </Link>
   );
@@ -42,7 +38,7 @@ export function JobFacts({ job }: { job: Job }) {
   return (
     <Facts
       facts={[
-        ["Task", <Filtered filter={{ type: job.type }}>{job.type}</Filtered>],
+        ["Task", <Filtered filter={{ task: job.type }}>{job.type}</Filtered>],
         ["Queue", <Filtered filter={{ queue: job.queue }}>{job.queue}</Filtered>],
         ["Enqueued", <Moment at={job.enqueued_at} />],
         ["Due", job.due_at && job.status === "SCHEDULED" && <Moment at={job.due_at} />],

@@ -9,7 +9,6 @@ import { Button } from "@/components/button";
 import { JobLink } from "@/components/links";
 import { Moment } from "@/components/moment";
 import { plural } from "@/lib/numbers";
-import type { LocksSearch } from "@/routes/locks.search";
 
 export interface Related {
   readonly jobs: readonly RelatedJob[];
@@ -109,7 +108,7 @@ function LockOf({ job, lock }: { job: Job; lock: string }) {
     <Part title="Lock">
       <Link
         to="/locks"
-        search={{ lock } as unknown as LocksSearch}
+        search={{ lock }}
         className="font-mono text-[13px] break-all underline-offset-2 hover:underline"
       >
         {lock}

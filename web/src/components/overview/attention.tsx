@@ -48,7 +48,7 @@ export function placeOf({ kind, names }: Attention) {
 }
 
 function workflowsOf(state: WorkflowState): WorkflowsSearch {
-  return { state } as unknown as WorkflowsSearch;
+  return { state };
 }
 
 /** What needs a person, the worst first; or that nothing does. */

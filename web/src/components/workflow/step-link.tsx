@@ -2,7 +2,6 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
 import type { WorkflowStep } from "@/api/workflows";
-import type { JobsSearch } from "@/routes/jobs.search";
 
 interface StepLinkProps {
   workflow: string;
@@ -21,9 +20,9 @@ export function StepLink({ workflow, step, children, className }: StepLinkProps)
       </Link>
     );
   }
-  const items = { queue: step.queue, type: step.type, text: `${workflow}.${step.index}.` };
+  const items = { queue: step.queue, task: step.type, text: `${workflow}.${step.index}.` };
   return (
-    <Link to="/jobs" search={items as unknown as JobsSearch} className={look}>
+    <Link to="/jobs" search={items} className={look}>
       {children ?? step.name}
     </Link>
   );

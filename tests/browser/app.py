@@ -35,7 +35,7 @@ async def stumble(name: str) -> None:
     raise ValueError(f"{name} stumbles")
 
 
-@rota.task(timeout=120)
+@rota.task(timeout=3600)
 async def download(ctx: Context, name: str, parts: int = 10) -> int:
     """Says how far it is, until the test lets it go on."""
     for part in range(parts):

@@ -88,7 +88,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
         </div>
       </header>
       <div className="flex flex-wrap items-end gap-x-8 gap-y-3 px-4 pt-1 pb-3">
-        <dl className="grid flex-1 grid-cols-3 gap-x-4 gap-y-2 sm:grid-cols-4 lg:grid-cols-7">
+        <dl className="grid flex-1 basis-full grid-cols-3 gap-x-4 gap-y-2 sm:grid-cols-4 lg:grid-cols-7 xl:basis-0">
           {JOB_STATES.map((state) => (
             <div key={state} className="min-w-20">
               <dt className="flex items-center gap-1.5 text-xs text-muted">

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.browser.site import Site
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def dead(site: Site) -> Site:
     """Three that failed for good, in the same way."""
     await site.start_worker()

@@ -149,7 +149,9 @@ async def test_keys_are_enough_to_delete_a_job(site: Site, page: Page) -> None:
     await button(page, "More actions").focus()
 
     await page.keyboard.press("Enter")
+    await expect(page.get_by_role("menuitem").first).to_be_focused()
     await page.keyboard.press("End")
+    await expect(page.get_by_role("menuitem").last).to_be_focused()
     await page.keyboard.press("Enter")
     await button(page.get_by_role("dialog"), "Delete").focus()
     await page.keyboard.press("Enter")

@@ -254,7 +254,7 @@ class Rota:
                 await link.make_ready([call.queue], {durability})
             queue = link.choose(call.queue, call.job.id, call.options.lock)
             made = await (_store(link, queue, [call]) if call.parents else link.store.enqueue(queue, [call.job]))
-            if durability == "replicated":
+            if durability != "memory":
                 await link.make_durable([queue], {durability})
             job = self._handle(call, queue, made[0])
         if isinstance(job, IdInUse):

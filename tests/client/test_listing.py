@@ -19,6 +19,7 @@ from rota.core.codec import encode_error
 from rota.core.job import ErrorRecord, Keep
 from rota.store.store import Claimed, Completed, Failed
 from tests.client.hands import Hand, calls_of
+from tests.eventually import eventually
 from tests.servers import Server
 
 EXAMINED_AT_MOST = 1_000
@@ -112,6 +113,12 @@ async def test_waiting_jobs_come_as_they_will_start_and_finished_ones_latest_fir
     assert await all_numbers(rota, JobState.SCHEDULED, 2) == [11, 10, 12]
     assert await all_numbers(rota, JobState.SCHEDULED, 1, order="newest") == [12, 10, 11]
     await end_all(hand, JobState.COMPLETED, 3)
+    ended_at = await rota.views.now()
+
+    async def is_later() -> bool:
+        return await rota.views.now() > ended_at
+
+    await eventually(is_later)
     await end_all(hand, JobState.COMPLETED, 3)
     latest_first = await all_numbers(rota, JobState.COMPLETED, 4)
     assert [set(latest_first[:3]), set(latest_first[3:])] == [{5, 1, 3}, {4, 2, 0}]

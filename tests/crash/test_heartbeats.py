@@ -41,7 +41,7 @@ async def test_a_claim_that_its_owner_never_heard_of_comes_back_uncharged(crew: 
     await forgotten.result(10)
 
     counts = (await forgotten.refresh()).counts
-    assert (counts.attempt, counts.stalls, counts.handbacks) == (2, 0, 1)
+    assert (counts.attempt, counts.stalls, counts.handbacks) == (1, 0, 1)
     assert (await forgotten.refresh()).worker == worker.id
     crew.allow("other")
     assert await other.result(5) == "other"

@@ -17,7 +17,7 @@ from rota.server.tokens import Tokens, access_store
 from tests.server.api import Api, open_api
 
 #: Routes that ask nobody who they are.
-OPEN = {("get", "/healthz"), ("get", "/readyz"), ("post", "/api/session")}
+OPEN = {("get", "/"), ("get", "/healthz"), ("get", "/readyz"), ("post", "/api/session")}
 
 
 def operations(app: FastAPI) -> list[tuple[str, str, dict[str, Any]]]:

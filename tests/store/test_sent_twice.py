@@ -241,7 +241,7 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enlist": (lambda s: s.driver.client.enlist({"plain": 0, "wide": 3}), EQUAL, ()),
     "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
     "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
-    "drain": (drained, EQUAL, LIFE[:3]),
+    "drain": (drained, "draining", LIFE[:3]),
     "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),
 }
 

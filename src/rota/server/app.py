@@ -39,7 +39,7 @@ DESCRIPTION: Final = """Everything Rota can do, for any language. Success means 
 `success`, `message` and a `code`. A POST with an Idempotency-Key can be sent again."""
 ROUTERS: Final = (
     jobs.router, queues.router, workers.router, workflows.router, schedules.router, dead.router, operations.router,
-    events.router, access.router, health.router, overview.router,
+    events.router, access.router, health.router, overview.router, dashboard.router,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -35,6 +36,8 @@ NOT_BUILT: Final = """<!doctype html>
 <p>The HTTP API works without it: see <a href="openapi.json">openapi.json</a>.
 """
 
+router = APIRouter(tags=["dashboard"])
+
 STATIC: Final = Path(str(resources.files("rota.server") / "static"))
 
 
@@ -42,7 +45,6 @@ def routes() -> list[Route | Mount]:
     """The pages and their files. They are tried after the API's own routes."""
     files = Mount("/assets", _Hashed(directory=STATIC / "assets", check_dir=False), name="assets")
     return [
-        Route("/", show_page, methods=["GET"], include_in_schema=False),
         files,
         Route("/{name:str}.svg", show_file, methods=["GET"], include_in_schema=False),
         Route("/theme.js", show_file, methods=["GET"], include_in_schema=False),
@@ -51,8 +53,9 @@ def routes() -> list[Route | Mount]:
     ]
 
 
+@router.get("/", response_class=HTMLResponse)
 async def show_page(request: Request) -> Response:
-    """The one page. What it shows is decided by its own scripts, from the path."""
+    """The dashboard's page. What it shows is decided by its own scripts, from the path."""
     built = page()
     if built is None:
         return HTMLResponse(NOT_BUILT, 503)

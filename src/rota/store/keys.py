@@ -110,9 +110,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
     "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
     "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
-    "drains": KeySpec(
-        "drains", "hash", "drain", "24 h after its last sign", "worker that is to leave -> since when, ms"
-    ),
+    "drains": KeySpec("drains", "set", "drain", "24 h after its last sign", "workers that are to leave"),
     "flow": KeySpec(
         "flow:{name}", "hash", "open_flow", "a day after its end", "one workflow: graph, state, its steps'"
     ),

@@ -265,7 +265,7 @@ class Views:
             [
                 ["ZRANGE", self._keys.shared("seen"), "0", "999", "REV", "WITHSCORES"],
                 ["HGETALL", self._keys.shared("workers")],
-                ["HKEYS", self._keys.shared("drains")],
+                ["SMEMBERS", self._keys.shared("drains")],
                 ["TIME"],
             ]
         )

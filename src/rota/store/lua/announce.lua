@@ -6,7 +6,7 @@
 -- flags: allow-oom
 -- KEYS workers        hash  worker -> what it says of itself
 -- KEYS seen           zset  worker -> last sign of life, ms
--- KEYS drains         hash  worker that is to leave -> when that was asked for, ms
+-- KEYS drains         set   workers that are to leave
 -- KEYS flow_due       zset  workflow that somebody must see to -> when
 -- KEYS operation_due  zset  operation that is not over -> when somebody must go on with it
 -- ARGV[1] worker
@@ -35,7 +35,7 @@ local gone = redis.call("ZRANGE", seen, "-inf", text_of(now - 86400000), "BYSCOR
 if #gone > 0 then
   redis.call("ZREM", seen, unpack(gone))
   redis.call("HDEL", workers, unpack(gone))
-  redis.call("HDEL", drains, unpack(gone))
+  redis.call("SREM", drains, unpack(gone))
 end
 local due = (is_due(flow_due) and " flows" or "") .. (is_due(operation_due) and " operations" or "")
-return now .. due .. (redis.call("HEXISTS", drains, worker) == 1 and " drain" or "")
+return now .. due .. (redis.call("SISMEMBER", drains, worker) == 1 and " drain" or "")

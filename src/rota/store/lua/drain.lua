@@ -6,19 +6,17 @@
 --
 -- flags: allow-oom
 -- KEYS workers  hash  worker -> what it says of itself
--- KEYS drains   hash  worker that is to leave -> when that was asked for, ms
+-- KEYS drains   set   workers that are to leave
 -- ARGV[1] inbox   prefix of the channels
 -- ARGV[2] worker
 --
 -- Returns "draining" | "stopped" | "missing"
 
 -- @include emit
--- @include now_ms
--- @include text_of
 
 local said = redis.call("HGET", workers, worker)
 if not said then return "missing" end
 if cjson.decode(said).state == "stopped" then return "stopped" end
-if redis.call("HSETNX", drains, worker, text_of(now_ms())) == 1 then emit("worker", { worker }) end
+if redis.call("SADD", drains, worker) == 1 then emit("worker", { worker }) end
 redis.call("PUBLISH", inbox .. worker, "drain")
 return "draining"

@@ -22,6 +22,7 @@
 -- @include replay
 -- @include run_name
 -- @include text_of
+-- @rare hand_over_alone
 -- @rare learn_page
 -- @rare wake
 
@@ -55,7 +56,9 @@ while from <= amount do
   redis.call("HINCRBY", book_prefix .. "chunks", chunk, size)
   from = from + size
 end
-if redis.call("ZCARD", idle) > 0 then wake(math.min(amount, 8)) end
+if redis.call("ZCARD", idle) > 0 then
+  if amount == 1 then hand_over_alone(now) else wake(math.min(amount, 8)) end
+end
 local outcome = text_of(first) .. " " .. at
 remember("enqueue", call, outcome)
 return outcome

@@ -8,5 +8,6 @@ local function tell_tickers(now)
   for i = 1, #heartbeats, 2 do
     if #told < 16 and now - heartbeats[i + 1] < 5000 then told[#told + 1] = heartbeats[i] end
   end
-  for _, worker in ipairs(told) do redis.call("PUBLISH", inbox .. worker, "ticks " .. queue) end
+  -- Behind the name of one that waits stands the claim that it left.
+  for _, worker in ipairs(told) do redis.call("PUBLISH", inbox .. string.match(worker, "^%S+"), "ticks " .. queue) end
 end

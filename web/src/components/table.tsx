@@ -7,7 +7,7 @@ import { classes } from "@/lib/classes";
 /** Wide tables scroll within their panel, never the page. */
 export function Table({ label, className, children, ...rest }: ComponentProps<"table"> & { label: string }) {
   return (
-    <div className="overflow-x-auto" tabIndex={0} role="region" aria-label={label}>
+    <div className="relative overflow-x-auto" tabIndex={0} role="region" aria-label={label}>
       <table
         className={classes(
           "w-full border-collapse text-left text-[13px] [&_tbody_tr:last-child_td]:border-b-0",

@@ -3,9 +3,10 @@
 export type WorkflowView = "graph" | "timeline" | "steps";
 
 export interface WorkflowSearch {
-  readonly view?: Exclude<WorkflowView, "graph">;
+  /** Else the graph, or the steps where a graph would be too small to read. */
+  readonly view?: WorkflowView;
 }
 
 export function readWorkflowSearch({ view }: Record<string, unknown>): WorkflowSearch {
-  return view === "timeline" || view === "steps" ? { view } : {};
+  return view === "graph" || view === "timeline" || view === "steps" ? { view } : {};
 }

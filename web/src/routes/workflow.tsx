@@ -23,6 +23,7 @@ import { useToasts } from "@/components/toasts";
 import { Gantt } from "@/components/workflow/gantt";
 import { Steps } from "@/components/workflow/steps";
 import { sentence } from "@/lib/explanation";
+import { useMedia } from "@/lib/media";
 import { count, plural } from "@/lib/numbers";
 import type { WorkflowView } from "@/routes/workflow.search";
 
@@ -46,6 +47,7 @@ export function WorkflowRoute() {
 function WorkflowPage({ workflow }: { workflow: Workflow }) {
   const { id } = workflow;
   const search = useSearch({ from: "/inside/workflows/$id" });
+  const usual = useMedia("(min-width: 640px)") ? "graph" : "steps";
   const navigate = useNavigate();
   const mayOperate = useMay("operator");
   const { isBusy, act, ...cancelling } = useActions(workflow);
@@ -83,12 +85,12 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
       <Standing workflow={workflow} />
       <Tabs<WorkflowView>
         label="Views of the workflow"
-        value={search.view ?? "graph"}
+        value={search.view ?? usual}
         onChange={(view) =>
           void navigate({
             to: "/workflows/$id",
             params: { id },
-            search: view === "graph" ? {} : { view },
+            search: view === usual ? {} : { view },
             replace: true,
           })
         }

@@ -6,7 +6,6 @@ import { Ban, CopyPlus, Ellipsis, FastForward, Pencil, RotateCcw } from "lucide-
 import type { Job } from "@/api/job";
 import { Button, IconButton } from "@/components/button";
 import { Menu, MenuItem, MenuLine } from "@/components/menu";
-import type { NewJobSearch } from "@/routes/new-job.search";
 
 export type JobDialog = "cancel" | "delete" | "edit" | "reschedule" | "priority";
 
@@ -50,7 +49,7 @@ export function JobActions({ job, mayOperate, isBusy, onRedrive, onRunNow, onAsk
         </Button>
       )}
       <Button asChild>
-        <Link to="/jobs/new" search={{ from: `${job.jobId}@${job.run}` } as unknown as NewJobSearch}>
+        <Link to="/jobs/new" search={{ from: `${job.jobId}@${job.run}` }}>
           <CopyPlus aria-hidden className="size-3.5" />
           Enqueue a copy
         </Link>

@@ -73,7 +73,7 @@ export function LogView({ lines, isRunning, fileName, className = "h-80" }: LogV
           type="search"
           value={text}
           onChange={setText}
-          className="w-48 flex-1 sm:flex-none"
+          className="grow basis-40 sm:grow-0 sm:basis-48"
         />
         <SelectField
           label="Level"
@@ -81,7 +81,7 @@ export function LogView({ lines, isRunning, fileName, className = "h-80" }: LogV
           value={level}
           onChange={setLevel}
           options={LEVELS.map((one) => ({ value: one, label: one === "debug" ? "All levels" : `${one} and above` }))}
-          className="w-40"
+          className="basis-36"
         />
         <span role="status" className="figures text-xs text-muted">
           {shown.length === lines.length

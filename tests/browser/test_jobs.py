@@ -47,6 +47,7 @@ async def test_a_condition_is_chosen_from_suggestions(site: Site, page: Page) ->
 
 
 async def test_new_jobs_and_counts_come_without_a_reload(site: Site, page: Page) -> None:
+    """S1-18, S2-29: the list and its counts, live."""
     await fill(site, 1)
     await page.goto("/jobs")
     await row(page, "letter-0")

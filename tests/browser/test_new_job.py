@@ -11,6 +11,7 @@ from tests.browser.site import Site
 
 
 async def test_a_job_is_enqueued_with_options_and_a_dependency(site: Site, page: Page) -> None:
+    """S2-29: the form sends the dependencies that were chosen from existing jobs."""
     first = await site.rota.enqueue(site.tasks.charge.using(id="order-1", delay=3600).call("1"))
     await page.goto("/jobs/new")
 

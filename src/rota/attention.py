@@ -99,13 +99,8 @@ def alarms(overview: Overview, around: Surroundings | None = None) -> list[Alarm
     missed = [worker for worker in overview.workers if has_vanished(worker)]
     longest = span(max((worker.silent_ms for worker in missed), default=0))
     add("dead_workers", "warn", [worker.id for worker in missed], f"vanished without a word, up to {longest} ago")
-    unserved = [load for load in overview.loads if not load.workers and (load.oldest_wait_ms or 0) > UNSERVED_MS]
-    add(
-        "unserved_queues",
-        "fail",
-        [load.queue for load in unserved],
-        "jobs are due and no worker serves them: start one",
-    )
+    unserved = [load.queue for load in overview.loads if is_unserved(load)]
+    add("unserved_queues", "fail", unserved, "jobs are due and no worker serves them: start one")
     paused = [load.queue for load in overview.loads if load.is_paused]
     add("paused_queues", "warn", paused, "no job of theirs starts until they are resumed")
     orphaned = around.orphaned if around is not None else ()

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from rota import InvalidOption, JobState, Rota
+from rota.attention import is_unserved
 from tests.client.hands import Hand
 from tests.client.test_listing import end_all
 
@@ -68,3 +70,14 @@ async def test_loads_say_what_an_autoscaler_needs(rota: Rota, send: Any, hand: H
     assert load.mean_run_ms is not None
     assert (load.workers, load.slots, load.busy) == (0, 0, 0)
     assert await rota.loads(["unheard-of"]) != []
+
+
+async def test_a_queue_is_unserved_while_its_jobs_could_start(rota: Rota, send: Any) -> None:
+    await send.enqueue(1)
+    (load,) = await rota.loads()
+    waiting = structs.replace(load, oldest_wait_ms=60_000)
+
+    assert is_unserved(waiting)
+    assert not is_unserved(load), "it has only just come"
+    assert not is_unserved(structs.replace(waiting, workers=1))
+    assert not is_unserved(structs.replace(waiting, is_paused=True)), "nobody would take it"

@@ -42,7 +42,7 @@ export function GroupList({ groups, open, onOpen, onRedrive, onDelete, children 
                 <span className="min-w-0">
                   <span className="font-semibold break-all text-failed">{group.error || "Error"}</span>
                   <span className="line-clamp-2 text-[13px] break-words">
-                    {group.samples[0]?.error?.message ?? group.message}
+                    {group.count === 1 ? (group.samples[0]?.error?.message ?? group.message) : group.message}
                   </span>
                   <span className="mt-1.5 flex flex-wrap items-center gap-x-2 gap-y-1 text-xs text-muted">
                     <Badge>{group.queue}</Badge>

@@ -9,6 +9,8 @@ import { Meter } from "@/components/meter";
 import { Moment, Span } from "@/components/moment";
 import { classes } from "@/lib/classes";
 import { bytes, count, percent } from "@/lib/numbers";
+import { useNow } from "@/lib/now";
+import { timeLeft } from "@/lib/progress";
 import { duration } from "@/lib/time";
 
 interface WorkerCardProps {
@@ -134,12 +136,12 @@ function Running({ jobs, isGone }: { jobs: readonly RunningJob[]; isGone: boolea
 }
 
 function Progress({ progress }: { progress: NonNullable<RunningJob["progress_detail"]> }) {
-  const left = progress.seconds_left;
+  const left = timeLeft(progress, useNow());
   return (
     <span className={classes("flex w-full items-center gap-3 text-xs text-muted", "sm:w-80")}>
       <Meter value={progress.percent} label="Progress" className="flex-1" />
       <span className="figures w-9 text-right">{progress.percent} %</span>
-      <span className="figures w-24 truncate">{left === null ? progress.note : `${duration(left * 1000)} left`}</span>
+      <span className="figures w-24 truncate">{left === null ? progress.note : `${duration(left)} left`}</span>
     </span>
   );
 }

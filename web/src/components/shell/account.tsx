@@ -1,30 +1,16 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { CircleUserRound, LogOut, Monitor, Moon, Sun } from "lucide-react";
 
-import { logOut, useSession } from "@/api/session";
+import { useSession } from "@/api/session";
 import { IconButton } from "@/components/button";
 import { Menu, MenuChoice, MenuItem, MenuLine } from "@/components/menu";
-import { useToasts } from "@/components/toasts";
+import { useLeave } from "@/components/shell/leave";
 import { chooseTheme, useTheme } from "@/lib/theme";
 import { chooseZone, useZone } from "@/lib/zone";
 
 /** Who is logged in, and how the page shall look. */
 export function AccountMenu() {
   const session = useSession();
-  const client = useQueryClient();
-  const navigate = useNavigate();
-  const { complain } = useToasts();
-
-  async function leave() {
-    try {
-      await logOut();
-      client.clear();
-      await navigate({ to: "/login", search: {} });
-    } catch (error) {
-      complain(error);
-    }
-  }
+  const leave = useLeave();
 
   return (
     <Menu

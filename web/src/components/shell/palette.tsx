@@ -1,6 +1,6 @@
 /** From anywhere to anything: pages, a job by its id, names that the server knows, and what one can do. */
 
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { useDeferredValue, useState, type ReactNode } from "react";
@@ -8,12 +8,12 @@ import { useDeferredValue, useState, type ReactNode } from "react";
 import { ApiError } from "@/api/client";
 import { copiedQuery } from "@/api/jobs";
 import { overviewNames } from "@/api/names";
-import { logOut, useMay, useSession } from "@/api/session";
+import { useMay, useSession } from "@/api/session";
 import { queueNamesQuery, tasksQuery } from "@/api/tasks";
 import { StateBadge } from "@/components/badge";
 import { Kbd } from "@/components/kbd";
+import { useLeave } from "@/components/shell/leave";
 import { PLACES } from "@/components/shell/navigation";
-import { useToasts } from "@/components/toasts";
 import { chooseTheme } from "@/lib/theme";
 import { useLive } from "@/live/live";
 
@@ -38,12 +38,11 @@ export default function Palette({ areKeysOpen, onClose }: { areKeysOpen: boolean
   const [areKeysShown, setKeysShown] = useState(areKeysOpen);
   const wanted = useDeferredValue(typed.trim());
   const navigate = useNavigate();
-  const client = useQueryClient();
+  const leave = useLeave();
   const session = useSession();
   const isAdmin = useMay("admin");
   const mayEnqueue = useMay("operator");
   const { status, setPaused } = useLive();
-  const { complain } = useToasts();
   const queues = useQuery(queueNamesQuery).data ?? [];
   const tasks = useQuery(tasksQuery).data ?? [];
   const names = useQuery(overviewNames).data;
@@ -51,16 +50,6 @@ export default function Palette({ areKeysOpen, onClose }: { areKeysOpen: boolean
   function go(to: () => unknown) {
     onClose();
     void to();
-  }
-
-  async function leave() {
-    try {
-      await logOut();
-      client.clear();
-      await navigate({ to: "/login", search: {} });
-    } catch (error) {
-      complain(error);
-    }
   }
 
   return (

@@ -38,7 +38,7 @@ async def test_a_worker_that_did_not_hear_of_it_is_told_with_its_next_sign_of_li
     worker = await crew.start()
     info = await crew.info(worker)
     with crew.redis() as client:
-        client.hset(crew.rota.keys.shared("drains"), info.id, 1)
+        client.sadd(crew.rota.keys.shared("drains"), info.id)
         client.client_kill_filter(_type="pubsub")
 
     assert await worker.ended(10) == 0

@@ -73,6 +73,8 @@ def new_job(
     **options: Any,
 ) -> NewJob:
     """A job to be made."""
+    if expiry:
+        options["expires_ms" if expiry.startswith("+") else "expires_at"] = int(expiry)
     return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again.flags)
 
 

@@ -56,8 +56,9 @@ local function expire(now, bound)
     if redis.call("ZSCORE", pending, run) or redis.call("ZSCORE", scheduled, run) or redis.call("ZSCORE", blocked, run) then
       withdraw(run)
       unfollow(run)
-      local r = new_record("cancelled", "-")
-      r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
+      local line = redis.call("HGET", runs, run)
+      local r = line and read_record(line) or new_record("waiting", "-")
+      r.state, r.ended_at, r.reason = "cancelled", text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
       count_run(run, "cancelled")
       local rule = policy(run).finished_rule

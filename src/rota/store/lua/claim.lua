@@ -79,8 +79,6 @@ local function is_due(at) return at and at <= now end
 if is_due(heads.scheduled) or is_due(heads.expiring) or (may_reap and (is_due(heads.processing) or is_due(heads.stopping))) then
   more = housekeeping(now, may_reap, bound)
   heads = read_heads()
-  -- What has just been taken back unstarted may be too late by now.
-  more = more or is_due(heads.expiring)
 end
 -- That was work enough for one call: the worker comes again at once. While some are late that must not start any
 -- more, nothing is leased.

@@ -99,6 +99,10 @@ local function housekeeping(now, may_reap, bound)
   local is_more = promote(now, bound)
   -- A follow-up that is too late must not live on in the run that it would merge into.
   local left = bound - expire(now, bound)
-  if left > 0 and may_reap then left = left - reap(now, left) end
+  if left > 0 and may_reap then
+    left = left - reap(now, left)
+    -- What was taken back unstarted may be too late by now.
+    if left > 0 then left = left - expire(now, left) end
+  end
   return is_more or left <= 0
 end

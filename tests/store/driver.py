@@ -219,6 +219,11 @@ class Driver:
         """One set."""
         return {member.decode() for member in cast(set[bytes], self.redis.smembers(self.key(name, part, queue=queue)))}
 
+    def events(self, *, queue: str = QUEUE) -> list[tuple[str, str]]:
+        """Verb and runs of all that has been told, in order."""
+        entries = cast(list[tuple[bytes, dict[bytes, bytes]]], self.redis.xrange(self.key("events", queue=queue)))
+        return [(verb.decode(), runs.decode()) for _, fields in entries for verb, runs in fields.items()]
+
     def counts(self, *, queue: str = QUEUE) -> dict[str, int]:
         """Runs in each state, where there are any."""
         found = {state: len(self.index(state, queue=queue)) for state in STATES}

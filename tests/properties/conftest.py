@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -32,3 +32,11 @@ def bench(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     loop.run_until_complete(gateway.close())
     loop.run_until_complete(driver.close())
     loop.close()
+
+
+@pytest.fixture
+async def driver(server: Server, namespace: str) -> AsyncIterator[Driver]:
+    """A store whose clock goes on by itself, and can be moved."""
+    driver = Driver(server, namespace)
+    yield driver
+    await driver.close()

@@ -44,10 +44,11 @@ from rota.overview import Overview, read_overview
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
 from rota.store.address import Address, find_address
+from rota.store.door import Made
 from rota.store.flows import Flows
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
-from rota.store.store import Made, Store
+from rota.store.store import Store
 from rota.store.ties import FLOWS
 from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.suggestions import Suggestions, read_suggestions

@@ -9,7 +9,7 @@ from typing import Any
 from rota.core.after import in_layers
 from rota.errors import InvalidJob
 from rota.link import Durability, Link
-from rota.store.store import Made
+from rota.store.door import Made
 from rota.store.ties import Tied
 from rota.tasks import Call
 

@@ -26,10 +26,12 @@ from rota.core.history import COUNTS, MINUTE_MS, Counted
 from rota.core.job import JobRef, Keep, encode_run
 from rota.core.states import JobState
 from rota.store import scripts
+from rota.store.door import NewJob
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
-from rota.store.store import Cancelled as GivenUp
-from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed, Store
+from rota.store.reports import Cancelled as GivenUp
+from rota.store.reports import Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.store import Store
 from rota.store.tallies import Tallies
 from tests.leaks import delete_keys
 from tests.properties.store_model import LEASE_MS, Model, Run

@@ -27,9 +27,11 @@ from rota.core.same_id import Update
 from rota.core.states import JobState
 from rota.errors import JobNotFound
 from rota.store import scripts
+from rota.store.door import NewJob
 from rota.store.keys import Keys
-from rota.store.store import Cancelled as GivenUp
-from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed, Store
+from rota.store.reports import Cancelled as GivenUp
+from rota.store.reports import Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.store import Store
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
 from tests.leaks import delete_keys
 from tests.properties.test_store_state_machine import EPOCH_MS, FROZEN, Repeating

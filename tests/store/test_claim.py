@@ -9,7 +9,8 @@ import pytest
 from rota.core.codec import UndecodableRecord, decode_body
 from rota.core.job import Counts, JobRef
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS, NewJob
+from rota.store.bounds import LEASE_MS
+from rota.store.door import NewJob
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 HOUR = 3_600_000

@@ -6,7 +6,8 @@ import pytest
 
 from rota.core.job import Counts
 from rota.core.states import JobState
-from rota.store.store import CHORES, LEASE_MS, Lost
+from rota.store.bounds import CHORES, LEASE_MS
+from rota.store.reports import Lost
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 

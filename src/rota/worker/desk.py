@@ -23,8 +23,10 @@ from typing import Final
 from rota.core.concurrency import ahead
 from rota.core.job import base_of
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
+from rota.store.bounds import BATCH, LEASE_MS
 from rota.store.keys import failures_of
-from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
+from rota.store.reports import Claimed, Failed, Lost, Report, Returned, read_claims, read_refusals
+from rota.store.store import Store
 from rota.worker.config import WorkerConfig
 from rota.worker.flights import Flights
 

@@ -21,7 +21,7 @@ from rota.core.codec import FIRST_ATTEMPT, UndecodableRecord, encode_error, peek
 from rota.core.job import ErrorRecord
 from rota.core.outcome import next_attempt, record_error
 from rota.core.states import JobState
-from rota.store.store import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.reports import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.worker import wire
 from rota.worker.flights import Flight, Flights
 from rota.worker.pool import Pool, RunnerProcess

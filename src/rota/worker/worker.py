@@ -26,8 +26,9 @@ from rota.core.job import base_of
 from rota.core.schedule import Schedule
 from rota.doctor import STANDING, examine
 from rota.errors import ConfigurationError, StoreError, StoreUnsupported
+from rota.store.reports import Report
 from rota.store.schedules import ScheduleStore
-from rota.store.store import Report, Store
+from rota.store.store import Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
 from rota.worker.clerk import Clerk

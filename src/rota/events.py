@@ -33,7 +33,9 @@ _ENTRY_ID: Final = re.compile(r"[0-9]+-[0-9]+")
 class Event(msgspec.Struct, frozen=True):
     """Some runs of a queue were moved by a verb. `id` resumes after this event.
 
-    Where the queue is "~", the verb is "worker", "workflow" or "operation", and `runs` are the ids of those.
+    Where the queue is "~", the verb is "worker", "workflow" or "operation", and `runs` are the ids of those. A schedule
+    that was put, paused, removed, fired or run by hand is named by an event of its own: `put_schedule`,
+    `pause_schedule`, `remove_schedule`, `fire`, `run_schedule`.
     """
 
     id: str

@@ -200,13 +200,10 @@ class Operations:
             for job in jobs
             if job.options.workflow in over
         }
-        store = await self._rota.checked_store()
-        for queue in {job.ref.queue for job in jobs}:
-            refs = [job.ref for job in jobs if job.ref.queue == queue and job.ref not in why]
-            for ref, outcome in zip(refs, await store.redrive(queue, refs), strict=True):
-                if outcome != "redriven":
-                    why[ref] = {"missing": "it is no more", "in_use": "its id has a newer run"}.get(outcome, outcome)
-            await self._rota.tell_dependents(queue)
+        outcomes = await self._rota.workflows.redrive([job for job in jobs if job.ref not in why])
+        for ref, outcome in outcomes.items():
+            if outcome != "redriven":
+                why[ref] = {"missing": "it is no more", "in_use": "its id has a newer run"}.get(outcome, outcome)
         return [why.get(job.ref, "") for job in jobs]
 
     async def _expected(self, where: Mapping[str, Any]) -> int:

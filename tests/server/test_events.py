@@ -229,6 +229,22 @@ def test_one_connection_tells_of_workers_workflows_operations_and_schedules(live
     }  # fmt: skip
 
 
+def test_what_becomes_of_a_workflow_and_a_schedule_is_told(live: Live) -> None:
+    schedule = {"rule": {"every": 60}, "type": "x", "queue": "mail"}
+    httpx2.put(f"{live.url}/api/schedules/hourly", json=schedule).raise_for_status()
+    steps = {"name": "order", "id": "flow", "steps": [{"type": "x", "queue": "mail"}]}
+    httpx2.post(f"{live.url}/api/workflows", json=steps).raise_for_status()
+    at = position(live)
+    with follow(live, after=at, topics="workflows,schedules") as reader:
+        told: dict[str, list[str]] = {}
+        httpx2.post(f"{live.url}/api/workflows/flow/cancel").raise_for_status()
+        httpx2.post(f"{live.url}/api/schedules/mail:hourly/run").raise_for_status()
+        while not {"workflows", "schedules"} <= told.keys():
+            told |= {name: ids for name, ids in reader.next().get("data", {}).items() if ids}
+
+    assert told == {"workflows": ["flow"], "schedules": ["mail:hourly"]}
+
+
 async def _announce(rota: Rota, worker: str) -> None:
     store = rota.connect(worker)
     await store.announce('{"state":"active","queues":["mail"]}')

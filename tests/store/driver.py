@@ -62,6 +62,8 @@ def new_job(
     **options: Any,
 ) -> NewJob:
     """A job to be made."""
+    if expiry:
+        options["expires_ms" if expiry.startswith("+") else "expires_at"] = int(expiry)
     return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again.flags)
 
 
@@ -205,6 +207,11 @@ class Driver:
     def members(self, name: str, part: str = "", *, queue: str = QUEUE) -> set[str]:
         """One set."""
         return {member.decode() for member in cast(set[bytes], self.redis.smembers(self.key(name, part, queue=queue)))}
+
+    def events(self, *, queue: str = QUEUE) -> list[tuple[str, str]]:
+        """Verb and runs of all that has been told, in order."""
+        entries = cast(list[tuple[bytes, dict[bytes, bytes]]], self.redis.xrange(self.key("events", queue=queue)))
+        return [(verb.decode(), runs.decode()) for _, fields in entries for verb, runs in fields.items()]
 
     def counts(self, *, queue: str = QUEUE) -> dict[str, int]:
         """Runs in each state, where there are any."""

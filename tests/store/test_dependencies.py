@@ -433,6 +433,25 @@ async def test_a_redrive_does_not_bring_back_what_expired(driver: Driver) -> Non
     assert await _state(driver, child) == ["cancelled"]
 
 
+async def test_what_a_redrive_brings_back_must_still_start_in_time(driver: Driver) -> None:
+    """Spec 3: not started for the first time by then, it is cancelled with that reason; also one whose time is over."""
+    parent = await driver.one("p")
+    soon = await driver.after(parent, expiry="+60000", queue=OTHER)
+    late = await driver.after(parent, expiry="+180000", queue=OTHER)
+    for wait in (30_000, 60_000, 120_000):
+        await driver.worker().fail(await _claim(driver, parent))
+        await driver.post()
+        driver.advance(wait)
+        await _redrive(driver, parent)
+        await driver.post()
+        await driver.worker().claim(0, queue=OTHER)
+
+        is_over = wait > 30_000, wait > 60_000
+        assert await _state(driver, soon, late) == ["cancelled" if over else "blocked" for over in is_over]
+    for ref in (soon, late):
+        assert (await driver.read(ref)).record.reason == "expired: it had not started in time"
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 async def test_a_run_that_two_failures_hold_back_returns_with_the_redrive_of_both(
     driver: Driver, order: tuple[int, int]

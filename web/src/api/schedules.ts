@@ -10,7 +10,7 @@ export type Schedule = Schemas["Schedule"];
 export const schedulesQuery = queryOptions({
   queryKey: keys.schedules,
   queryFn: async (): Promise<Schedule[]> => (await answer(api.GET("/api/schedules"))).schedules,
-  meta: { live: ({ verb }) => verb === "enqueue" || verb.endsWith("_schedule") },
+  meta: { live: ({ verb }) => verb === "schedule" },
 });
 
 function at(id: string) {

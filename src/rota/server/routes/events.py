@@ -39,7 +39,7 @@ QUEUED: Final = 500
 NAMED: Final = 50
 #: Events about a queue, and not about its jobs; and about schedules.
 QUEUE_VERBS: Final = frozenset({"pause", "resume"})
-SCHEDULE_VERBS: Final = frozenset({"put_schedule", "pause_schedule", "remove_schedule"})
+SCHEDULE_VERBS: Final = frozenset({"put_schedule", "pause_schedule", "remove_schedule", "fire", "run_schedule"})
 #: Where a verb leaves its runs, if there is only one state it can leave them in.
 STATES: Final[Mapping[str, str]] = {
     "claim": "PROCESSING", "completed": "COMPLETED", "failed": "FAILED", "cancelled": "CANCELLED",

@@ -56,8 +56,9 @@ local function expire(now, bound)
     if redis.call("ZSCORE", pending, run) or redis.call("ZSCORE", scheduled, run) or redis.call("ZSCORE", blocked, run) then
       withdraw(run)
       unfollow(run)
-      local r = new_record("cancelled", "-")
-      r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
+      local line = redis.call("HGET", runs, run)
+      local r = line and read_record(line) or new_record("waiting", "-")
+      r.state, r.ended_at, r.reason = "cancelled", text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
       count_run(run, "cancelled")
       local rule = policy(run).finished_rule
@@ -98,6 +99,10 @@ local function housekeeping(now, may_reap, bound)
   local is_more = promote(now, bound)
   -- A follow-up that is too late must not live on in the run that it would merge into.
   local left = bound - expire(now, bound)
-  if left > 0 and may_reap then left = left - reap(now, left) end
+  if left > 0 and may_reap then
+    left = left - reap(now, left)
+    -- What was taken back unstarted may be too late by now.
+    if left > 0 then left = left - expire(now, left) end
+  end
   return is_more or left <= 0
 end

@@ -30,6 +30,8 @@ class Claims(NamedTuple):
     has_news: bool = False
     #: When the failures of the queue want to be looked at; None when there are none at all.
     failures_ms: int | None = None
+    #: Runs that were taken from workers that vanished.
+    vanished: tuple[str, ...] = ()
 
 
 class Completed(NamedTuple):
@@ -105,7 +107,8 @@ def read_claims(queue: str, token: str, answer: list[bytes]) -> Claims:
     ]
     words = said.split()
     failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
-    return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures)
+    vanished = next((word.removeprefix("vanished:").split(",") for word in words if word.startswith("vanished:")), ())
+    return Claims(jobs, int(wait) if wait else None, "outbox" in words, failures, tuple(vanished))
 
 
 def read_push(message: bytes) -> tuple[int, Claimed]:

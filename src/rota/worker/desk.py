@@ -98,6 +98,7 @@ class Desk:
         give_back: Callable[[], None],
         give_back_late: Callable[[], None],
         hear_news: Callable[[str], None],
+        hear_vanished: Callable[[str, Sequence[str]], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
@@ -108,6 +109,7 @@ class Desk:
         self._give_back = give_back
         self._give_back_late = give_back_late
         self._hear_news = hear_news
+        self._hear_vanished = hear_vanished
         self._say_first = say_first
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
@@ -401,6 +403,8 @@ class Desk:
         claims = read_claims(line.queue, line.token, answer)
         if claims.has_news:
             self._hear_news(line.queue)
+        if claims.vanished:
+            self._hear_vanished(line.queue, claims.vanished)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful, line.has_left = True, False
             if self._room() > len(claims.jobs):

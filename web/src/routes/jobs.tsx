@@ -141,7 +141,8 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
             onScrolled={list.setInView}
           />
         ) : isFiltered ? (
-          <FilteredEmpty what="jobs" onClear={onClear} />
+          // What has not been looked through may still match.
+          !list.hasMore && <FilteredEmpty what="jobs" onClear={onClear} />
         ) : (
           <Empty title="There are no jobs yet">What programs enqueue is shown here as it happens.</Empty>
         )}

@@ -30,6 +30,8 @@ Outcomes = list[str]
 Act = Callable[[Sequence[JobRecord]], Coroutine[Any, Any, Outcomes]]
 
 PAGE: Final = 100
+#: Whoever goes slowly looks so often whether it shall stop, and says that it is still there.
+REST_S: Final = 1.0
 #: Verb -> states of the jobs that it can do something to.
 _STATES: Final[Mapping[str, Sequence[JobState]]] = {
     "cancel": (JobState.SCHEDULED, JobState.BLOCKED, JobState.PENDING, JobState.PROCESSING),
@@ -169,8 +171,22 @@ class Operations:
                 await operations.save(info, driver, "stopped")
             if page.cursor is None or answer != "saved":
                 return
-            if info.per_second is not None and jobs:
-                await asyncio.sleep(len(jobs) / info.per_second)
+            if info.per_second is not None and jobs and not await self._rest(info, driver, len(jobs) / info.per_second):
+                return
+
+    async def _rest(self, info: OperationInfo, driver: str, seconds: float) -> bool:
+        """Waits, and holds the operation meanwhile. False when it was asked to stop, or somebody else has taken it."""
+        operations = (await self._rota.checked_link()).operations
+        while seconds > REST_S:
+            await asyncio.sleep(REST_S)
+            seconds -= REST_S
+            answer = await operations.save(info, driver)
+            if answer == "stop":
+                await operations.save(info, driver, "stopped")
+            if answer != "saved":
+                return False
+        await asyncio.sleep(seconds)
+        return True
 
     def _act(self, info: OperationInfo) -> Act:
         async def each(jobs: Sequence[JobRecord]) -> Outcomes:

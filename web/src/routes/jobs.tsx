@@ -112,6 +112,7 @@ interface JobListProps {
 function JobList({ filter, order, counts, onClear }: JobListProps) {
   const navigate = useNavigate();
   const mayAct = useMay("operator");
+  const mayDeleteAll = useMay("admin");
   const list = useLiveList(filter, order);
   const { rows } = list;
   const choice = useChoice(rows);
@@ -154,7 +155,9 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
           isAll={selection.isAll}
           matching={counts === null ? null : filter.state === undefined ? total(counts) : counts[filter.state]}
           mayChooseAll={isFiltered}
-          actions={actionsFor(statesOf(selection, rows, filter))}
+          actions={actionsFor(statesOf(selection, rows, filter)).filter(
+            (action) => !(action === "delete" && selection.isAll) || mayDeleteAll,
+          )}
           onAll={choice.all}
           onClear={choice.clear}
           onAct={(action) => setAsked({ action, target: targetOf(selection, rows, filter, action) })}

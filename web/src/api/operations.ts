@@ -4,10 +4,12 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
+import { withText } from "@/lib/json";
 
 export type Operation = Schemas["Operation"];
 export type Action = Operation["action"];
-export type Where = Schemas["OperationWhere"];
+/** Values of declared fields are JSON, as a text. */
+export type Where = Omit<Schemas["OperationWhere"], "fields"> & { readonly fields?: string };
 
 /** Which jobs: all that match, or those that were chosen. */
 export type About = { readonly where: Where } | { readonly jobs: string[] };
@@ -29,8 +31,14 @@ export function isRunning({ state }: Pick<Operation, "state">): boolean {
 }
 
 export async function startOperation(action: Action, about: About, how: How, isDryRun: boolean): Promise<Operation> {
-  const body = { action, ...about, dry_run: isDryRun, reason: "", ...how };
-  return (await answer(api.POST("/api/operations", { body }))).operation;
+  const body = { action, dry_run: isDryRun, reason: "", ...how };
+  const bodySerializer = () =>
+    "jobs" in about ? JSON.stringify({ ...body, ...about }) : withText(body, "where", written(about.where));
+  return (await answer(api.POST("/api/operations", { body, bodySerializer }))).operation;
+}
+
+function written({ fields, ...where }: Where): string {
+  return fields === undefined ? JSON.stringify(where) : withText(where, "fields", fields);
 }
 
 export async function stopOperation(id: string): Promise<Operation> {

@@ -112,13 +112,20 @@ interface JobListProps {
 function JobList({ filter, order, counts, onClear }: JobListProps) {
   const navigate = useNavigate();
   const mayAct = useMay("operator");
+  const mayDeleteAll = useMay("admin");
   const list = useLiveList(filter, order);
   const { rows } = list;
   const choice = useChoice(rows);
   const { selection } = choice;
   const [asked, setAsked] = useState<{ action: Action; target: Target } | null>(null);
   const isFiltered = Object.keys(filter).length > 0;
-  const actions = useMemo(() => actionsFor(statesOf(selection, rows, filter)), [selection, rows, filter]);
+  const actions = useMemo(
+    () =>
+      actionsFor(statesOf(selection, rows, filter)).filter(
+        (action) => !(action === "delete" && selection.isAll) || mayDeleteAll,
+      ),
+    [selection, rows, filter, mayDeleteAll],
+  );
   useShortcuts({ Escape: choice.clear });
 
   return (

@@ -19,7 +19,8 @@ import httpx2
 from benchmarks.server import Server, serving
 from rota import JobState, Rota
 from rota.server import create_app
-from rota.store.store import Completed, Failed, Store
+from rota.store.reports import Completed, Failed
+from rota.store.store import Store
 
 BATCH: Final = 500
 REPEATS: Final = 15

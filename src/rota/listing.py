@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from rota.core.job import JobRecord, checked_queue, checked_text, checked_time_ms
+from rota.core.job import JobRecord, JobRef, checked_queue, checked_text, checked_time_ms
 from rota.core.states import JobState
 from rota.core.terms import error_term, field_term, tag_term
 from rota.errors import InvalidOption
@@ -119,6 +119,23 @@ async def find_jobs(
     queue = where.get("queue")
     queues = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
     return await _found_by_index(link, queues, question, filters, cursor, limit, "newest")
+
+
+async def read_jobs(
+    connect: Callable[[], Awaitable[Link]], refs: Sequence[JobRef], cursor: str | None, limit: int
+) -> Page:
+    """A page of jobs that are known by name, in that order; those that are no more are left out."""
+    link = await connect()
+    start = int(cursor or 0)
+    end = start + limit
+    part = [await link.locate(ref) for ref in refs[start:end]]
+    found: dict[JobRef, JobRecord] = {}
+    for queue in {ref.queue for ref in part}:
+        mine = [ref for ref in part if ref.queue == queue]
+        for ref, snapshot in zip(mine, await link.views.read(queue, mine, detail="brief"), strict=True):
+            if snapshot is not None:
+                found[ref] = snapshot.record
+    return Page([found[ref] for ref in part if ref in found], str(end) if end < len(refs) else None, len(part))
 
 
 def _question(state: JobState | None, filters: Filters) -> Question:

@@ -1,4 +1,4 @@
-"""Doing something to every job that matches: in the background, page by page, whoever drives it.
+"""Doing something to every job that matches, or that was chosen: in the background, page by page, whoever drives it.
 
 An operation is kept in the server. It goes over the jobs from the newest to the oldest, so that what comes meanwhile is
 out of it, and does to each what is legal; what is refused is reported. A driver that dies leaves at most one page that
@@ -11,25 +11,34 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
-from rota.core.job import JobRecord, checked_priority, checked_text
+from rota.core.job import JobRecord, JobRef, checked_priority, checked_text
 from rota.core.states import JobState
 from rota.errors import InvalidOption, OperationNotFound, RotaError
-from rota.listing import Filters, checked_state, find_jobs
+from rota.listing import Filters, checked_state, find_jobs, read_jobs
 from rota.store.operations import NAMED, Failure, OperationInfo
+from rota.store.views import Page
 
 if TYPE_CHECKING:
     from rota.client import Rota
+    from rota.jobs import Job
 
 Verb = Literal["cancel", "delete", "redrive", "update"]
 #: For each job "" or why it could not be done.
 Outcomes = list[str]
 Act = Callable[[Sequence[JobRecord]], Coroutine[Any, Any, Outcomes]]
+#: From a cursor on, so many: a page of the jobs that are meant.
+Finder = Callable[[str | None, int], Coroutine[Any, Any, Page]]
 
 PAGE: Final = 100
+#: Whoever goes slowly looks so often whether it shall stop, and says that it is still there.
+REST_S: Final = 1.0
+#: Jobs that can be chosen one by one for an operation.
+MAX_CHOSEN: Final = 10_000
 #: Verb -> states of the jobs that it can do something to.
 _STATES: Final[Mapping[str, Sequence[JobState]]] = {
     "cancel": (JobState.SCHEDULED, JobState.BLOCKED, JobState.PENDING, JobState.PROCESSING),
@@ -47,17 +56,22 @@ class Operations:
         self._rota = rota
 
     async def start(
-        self, verb: Verb, *, where: Mapping[str, Any], dry_run: bool = False, per_second: float | None = None,
-        reason: str = "", priority: str | int | None = None, delay: float | None = None,
+        self, verb: Verb, *, where: Mapping[str, Any] | None = None, jobs: Sequence[Job[Any] | str] | None = None,
+        dry_run: bool = False, per_second: float | None = None, reason: str = "", priority: str | int | None = None,
+        delay: float | None = None,
     ) -> OperationInfo:  # fmt: skip
         """Writes an operation down; a worker, a server or `run` carries it out.
 
-        `where` says which jobs, in the words of `rota.jobs`; it must ask for something. A `dry_run` only counts.
+        `where` says which jobs, in the words of `rota.jobs`; it must ask for something. Or `jobs` names them, 10,000 at
+        most: those that are gone, or in a state that does not allow it, are passed over. A `dry_run` only counts.
         `reason` is for a cancel, `priority` and `delay` (seconds from when each is changed) for an update.
         """
         if verb not in get_args(Verb):
             raise InvalidOption("verb", f"{verb!r} is none of {', '.join(get_args(Verb))}")
-        kept = checked_where(where)
+        if (where is None) == (jobs is None):
+            raise InvalidOption("where", "say which jobs: either by where, or by jobs")
+        kept = {} if where is None else checked_where(where)
+        refs = [] if jobs is None else _checked_jobs(jobs)
         if per_second is not None and not per_second > 0:
             raise InvalidOption("per_second", f"must be more than 0, not {per_second!r}")
         arguments: dict[str, Any] = {}
@@ -70,9 +84,11 @@ class Operations:
         link = await self._rota.checked_link()
         info = OperationInfo(
             id=secrets.token_hex(8), verb=verb, where=kept, arguments=arguments, is_dry_run=dry_run,
-            per_second=per_second, created_at=await link.views.now(), expected=await self._expected(kept),
+            per_second=per_second, created_at=await link.views.now(),
+            expected=len(refs) if refs else await self._expected(kept), chosen=len(refs) if refs else None,
+            queues=sorted({ref.queue for ref in refs}) if refs else [kept["queue"]] if "queue" in kept else [],
         )  # fmt: skip
-        await link.operations.open(info)
+        await link.operations.open(info, [str(ref) for ref in refs])
         return info
 
     async def get(self, operation_id: str) -> OperationInfo:
@@ -148,8 +164,9 @@ class Operations:
             return
         act = None if info.is_dry_run else self._act(info)
         size = PAGE if info.per_second is None else max(1, min(PAGE, int(info.per_second)))
+        find = await self._finder(info)
         while True:
-            page = await find_jobs(self._rota.checked_link, _filters(info.where), info.where, info.cursor, size)
+            page = await find(info.cursor, size)
             states = _STATES[info.verb]
             jobs = [job for job in page.jobs if job.enqueued_at <= info.created_at and job.state in states]
             refused: list[Failure] = []
@@ -169,8 +186,30 @@ class Operations:
                 await operations.save(info, driver, "stopped")
             if page.cursor is None or answer != "saved":
                 return
-            if info.per_second is not None and jobs:
-                await asyncio.sleep(len(jobs) / info.per_second)
+            if info.per_second is not None and jobs and not await self._rest(info, driver, len(jobs) / info.per_second):
+                return
+
+    async def _rest(self, info: OperationInfo, driver: str, seconds: float) -> bool:
+        """Waits, and holds the operation meanwhile. False when it was asked to stop, or somebody else has taken it."""
+        operations = (await self._rota.checked_link()).operations
+        while seconds > REST_S:
+            await asyncio.sleep(REST_S)
+            seconds -= REST_S
+            answer = await operations.save(info, driver)
+            if answer == "stop":
+                await operations.save(info, driver, "stopped")
+            if answer != "saved":
+                return False
+        await asyncio.sleep(seconds)
+        return True
+
+    async def _finder(self, info: OperationInfo) -> Finder:
+        """Reads the jobs that it is about, from a cursor on."""
+        connect = self._rota.checked_link
+        if info.chosen is None:
+            return partial(find_jobs, connect, _filters(info.where), info.where)
+        refs = [JobRef.parse(one) for one in await (await connect()).operations.jobs(info.id)]
+        return partial(read_jobs, connect, refs)
 
     def _act(self, info: OperationInfo) -> Act:
         async def each(jobs: Sequence[JobRecord]) -> Outcomes:
@@ -228,6 +267,14 @@ def checked_where(where: Mapping[str, Any]) -> dict[str, Any]:
             kept[name] = kept[name].isoformat()
     _filters(kept)
     return kept
+
+
+def _checked_jobs(jobs: Sequence[Job[Any] | str]) -> list[JobRef]:
+    """The jobs that were chosen, each once."""
+    refs = list(dict.fromkeys(JobRef.parse(job) if isinstance(job, str) else job.ref for job in jobs))
+    if not 1 <= len(refs) <= MAX_CHOSEN:
+        raise InvalidOption("jobs", f"names {len(refs):,} jobs: 1 to {MAX_CHOSEN:,} can be chosen; else say where")
+    return refs
 
 
 def _filters(where: Mapping[str, Any]) -> Filters:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rota import Call, InvalidOption, Job, JobRecord, JobState, Page, Rota, Task
 from rota.core.codec import encode_error
 from rota.core.job import ErrorRecord, Keep
-from rota.store.store import Claimed, Completed, Failed
+from rota.store.reports import Claimed, Completed, Failed
 from tests.client.hands import Hand, calls_of
 from tests.eventually import eventually
 from tests.servers import Server

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from rota import InvalidOption, JobState, OperationNotFound, Rota, Task
 from rota.store.operations import HOLD_MS
 from tests.client.hands import Hand
 from tests.client.test_listing import all_numbers, end_all, many
+from tests.eventually import eventually
 
 
 @pytest.fixture
@@ -104,6 +107,61 @@ async def test_what_comes_meanwhile_is_left_alone_and_the_rest_is_done_by_who_ta
     assert [job.ref for job in (await rota.jobs("pending")).jobs] == [late.ref]
 
 
+@pytest.mark.usefixtures("on_each")
+async def test_chosen_jobs_are_cancelled_each_once_and_no_other(rota: Rota, send: Task[[int], Any, Any]) -> None:
+    jobs = [*await many(send, 150), *await many(send, 3, queue="mail")]
+    left = await many(send, 5)
+    gone, over = jobs[0], jobs[1]
+    await gone.delete()
+    await over.cancel("by hand")
+    named = [*jobs, jobs[2], str(jobs[3].ref)]
+
+    dry = await rota.operations.run((await rota.operations.start("cancel", jobs=named, dry_run=True)).id)
+    assert (dry.state, dry.chosen, dry.matched, dry.done) == ("completed", 153, 151, 0)
+    assert dry.queues == ["default", "mail"]
+
+    info = await rota.operations.start("cancel", jobs=named, reason="not needed")
+    info = await rota.operations.run(info.id)
+
+    assert (info.state, info.expected, info.matched, info.done, info.failed) == ("completed", 153, 151, 151, 0)
+    assert [(await job.refresh()).reason for job in jobs[1:]] == ["by hand"] + ["not needed"] * 151
+    assert [await job.state() for job in left] == [JobState.PENDING] * 5
+
+
+async def test_a_later_run_of_a_chosen_id_is_left_alone(rota: Rota, send: Task[[int], Any, Any]) -> None:
+    old = await send.using(id="x").enqueue(1)
+    info = await rota.operations.start("delete", jobs=["default:x"])
+    while await rota.views.now() <= info.created_at:
+        pass  # until the clock has moved on
+    await old.delete()
+    new = await send.using(id="x").enqueue(2)
+
+    ended = await rota.operations.run(info.id)
+
+    assert (ended.state, ended.matched) == ("completed", 0)
+    assert await new.state() is JobState.PENDING
+
+
+async def test_who_takes_over_goes_on_with_the_chosen_jobs_where_the_last_one_was(
+    rota: Rota, send: Task[[int], Any, Any]
+) -> None:
+    jobs = await many(send, 250)
+    info = await rota.operations.start("update", jobs=jobs, priority="high")
+    operations = (await rota.checked_link()).operations
+    assert await operations.take("one that dies") == [info.id]
+    behind = msgspec.structs.replace(info, cursor="200", matched=200, done=200)
+    assert await operations.save(behind, "one that dies") == "saved"
+    gateway = (await rota.checked_link()).gateway
+    await gateway.command("ZADD", rota.keys.shared("operation_due"), info.created_at - HOLD_MS, info.id)
+
+    assert await rota.operations.attend() == 1
+
+    ended = await rota.operations.get(info.id)
+    assert (ended.state, ended.matched, ended.done) == ("completed", 250, 250)
+    assert [(await job.refresh()).options.priority for job in jobs] == [0] * 200 + [-10] * 50
+    assert await operations.jobs(info.id) == []  # thousands of ids are not kept for a week
+
+
 async def test_one_that_is_stopped_does_no_more(rota: Rota, send: Task[[int], Any, Any]) -> None:
     jobs = await many(send, 3)
     info = await rota.operations.start("cancel", where={"queue": "default"})
@@ -117,6 +175,34 @@ async def test_one_that_is_stopped_does_no_more(rota: Rota, send: Task[[int], An
     assert (await rota.operations.get(info.id)).state == "stopped"
 
 
+async def test_one_that_goes_slowly_stays_held_and_is_stopped_between_two_jobs(
+    rota: Rota, send: Task[[int], Any, Any]
+) -> None:
+    await many(send, 3)
+    info = await rota.operations.start("cancel", where={"queue": "default"}, per_second=0.001)
+    gateway = (await rota.checked_link()).gateway
+
+    async def is_held_until() -> float:
+        return float(await gateway.command("ZSCORE", rota.keys.shared("operation_due"), info.id))
+
+    async def has_begun() -> bool:
+        return (await rota.operations.get(info.id)).done == 1
+
+    async def is_held_longer() -> bool:
+        return await is_held_until() > before
+
+    async with asyncio.TaskGroup() as group:
+        driving = group.create_task(rota.operations.run(info.id))
+        await eventually(has_begun)
+        before = await is_held_until()
+        await eventually(is_held_longer)
+        await rota.operations.stop(info.id)
+        await eventually(driving.done)
+
+    assert (driving.result().state, driving.result().done) == ("stopped", 1)
+    assert await counts(rota) == {"pending": 2, "cancelled": 1}
+
+
 @pytest.mark.parametrize(
     ("verb", "asked"),
     [
@@ -124,6 +210,8 @@ async def test_one_that_is_stopped_does_no_more(rota: Rota, send: Task[[int], An
         ("cancel", {"where": {"state": "dead"}}), ("cancel", {"where": {"since": "yesterday"}}),
         ("cancel", {"where": {"state": "pending"}, "per_second": 0}), ("update", {"where": {"state": "pending"}}),
         ("update", {"where": {"state": "pending"}, "priority": "loud"}), ("cancel", {"where": {"fields": {"a": []}}}),
+        ("cancel", {}), ("cancel", {"where": {"state": "pending"}, "jobs": ["default:x"]}), ("cancel", {"jobs": []}),
+        ("cancel", {"jobs": ["a b"]}), ("cancel", {"jobs": [f"default:{number}" for number in range(10_001)]}),
     ],
 )  # fmt: skip
 async def test_what_makes_no_sense_is_refused(rota: Rota, verb: Any, asked: dict[str, Any]) -> None:

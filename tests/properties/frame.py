@@ -18,7 +18,8 @@ from rota.core.job import Keep
 from rota.core.states import JobState
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
-from rota.store.store import Claimed, Store
+from rota.store.reports import Claimed
+from rota.store.store import Store
 from tests.leaks import delete_keys
 from tests.store.driver import Driver
 

@@ -15,8 +15,9 @@ from hypothesis.stateful import initialize, invariant, rule
 from rota.core.history import COUNTS, MINUTE_MS, Counted
 from rota.core.job import JobRef, Keep, encode_run
 from rota.core.states import JobState
-from rota.store.store import Cancelled as GivenUp
-from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed
+from rota.store.door import NewJob
+from rota.store.reports import Cancelled as GivenUp
+from rota.store.reports import Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.tallies import Tallies
 from tests.properties.frame import EPOCH_MS, Bench, Chance, Machine, Steps, choose, rarely, run_examples, walk
 from tests.properties.store_model import LEASE_MS, Model, Run

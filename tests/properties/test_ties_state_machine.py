@@ -16,8 +16,9 @@ from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
 from rota.core.states import JobState
 from rota.errors import JobNotFound
-from rota.store.store import Cancelled as GivenUp
-from rota.store.store import Completed, Failed, Lost, NewJob, Report, Returned, Snoozed
+from rota.store.door import NewJob
+from rota.store.reports import Cancelled as GivenUp
+from rota.store.reports import Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
 from tests.properties.frame import EPOCH_MS, Bench, Chance, Machine, Steps, choose, rarely, run_examples, walk
 from tests.properties.ties_model import LEASE_MS, Asked, Key, Model, Run

@@ -26,9 +26,9 @@ async def ended(api: Api, operation_id: str) -> dict[str, Any]:
     return await eventually(look)
 
 
-async def start(api: Api, action: str, where: dict[str, Any], **more: Any) -> dict[str, Any]:
+async def start(api: Api, action: str, where: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Starts an operation, and waits for its end."""
-    body = {"action": action, "where": where, **more}
+    body = {"action": action, **({} if where is None else {"where": where}), **more}
     operation = (await api.ask("POST", "/api/operations", json=body, status=202))["operation"]
     return await ended(api, operation["id"])
 
@@ -63,6 +63,21 @@ async def test_what_matches_is_cancelled_changed_redriven_and_deleted(api: Api, 
     assert actions == ["delete", "redrive", "cancel", "update"]
 
 
+async def test_chosen_jobs_are_counted_and_then_cancelled(api: Api) -> None:
+    ids = [await api.enqueue(queue="mail") for _ in range(3)]
+    ids.append(await api.enqueue(queue="images"))
+    await api.ask("POST", f"/api/jobs/{ids[0]}/cancel")
+
+    dry = await start(api, "cancel", jobs=ids[:2] + ids[3:], dry_run=True)
+    assert (dry["chosen"], dry["matched"], dry["done"], dry["where"]) == (3, 2, 0, {})
+    report = await start(api, "cancel", jobs=ids[:2] + ids[3:], reason="not wanted")
+
+    assert (report["chosen"], report["matched"], report["done"], report["failures"]) == (3, 2, 2, [])
+    assert [(await api.job(one))["status"] for one in ids] == ["CANCELLED", "CANCELLED", "PENDING", "CANCELLED"]
+    entry = (await api.ask("GET", "/api/audit"))["entries"][0]
+    assert entry["before"] == {"jobs": ids[:2] + ids[3:], "reason": "not wanted"}
+
+
 async def test_an_operation_is_cancelled_on_its_way(api: Api, rota: Rota) -> None:
     for _ in range(5):
         await api.enqueue(queue="mail")
@@ -87,6 +102,10 @@ async def test_an_operation_is_cancelled_on_its_way(api: Api, rota: Rota) -> Non
         {"action": "cancel", "where": {"queue": "a b"}},
         {"action": "cancel", "where": {"queue": "mail"}, "per_second": 0},
         {"action": "cancel"},
+        {"action": "cancel", "jobs": []},
+        {"action": "cancel", "jobs": ["a b"]},
+        {"action": "cancel", "jobs": ["mail:x"] * 10_001},
+        {"action": "cancel", "jobs": ["mail:x"], "where": {"queue": "mail"}},
     ],
 )
 async def test_an_operation_that_makes_no_sense_is_refused(api: Api, body: dict[str, Any]) -> None:
@@ -100,7 +119,7 @@ async def test_an_unknown_operation_is_a_404(api: Api) -> None:
     await api.ask("POST", "/api/operations/0000000000000000/cancel", status=404)
 
 
-async def test_to_delete_many_takes_an_admin_and_a_limited_token_stays_in_its_queues(
+async def test_to_delete_all_that_match_takes_an_admin_and_a_limited_token_stays_in_its_queues(
     guarded: FastAPI, rota: Rota
 ) -> None:
     operator, _ = await Tokens(rota).create(Role.OPERATOR)
@@ -112,8 +131,18 @@ async def test_to_delete_many_takes_an_admin_and_a_limited_token_stays_in_its_qu
         cancel = images | {"action": "cancel"}
         operation = (await api.ask("POST", "/api/operations", json=cancel, status=202))["operation"]
         await ended(api, operation["id"])
+        job = await api.enqueue(queue="images")
+        assert (await start(api, "delete", jobs=[job]))["done"] == 1
+        other = await api.enqueue(queue="mail")
+        chosen = (await start(api, "cancel", jobs=[other, await api.enqueue(queue="images")]))["id"]
     async with open_api(guarded, token=limited) as api:
+        await api.ask("GET", f"/api/operations/{chosen}", status=403)
+        mixed = {"action": "delete", "jobs": [other, job]}
+        await api.ask("POST", "/api/operations", json=mixed, status=403)
+        assert (await api.job(other))["status"] == "CANCELLED"
         await api.ask("POST", "/api/operations", json=images, status=403)
         await api.ask("POST", "/api/operations", json={"action": "cancel", "where": {"type": "x"}}, status=422)
         await api.ask("GET", f"/api/operations/{operation['id']}", status=403)
         assert (await api.ask("GET", "/api/operations"))["operations"] == []
+        own = await start(api, "delete", jobs=[other])
+        assert [one["id"] for one in (await api.ask("GET", "/api/operations"))["operations"]] == [own["id"]]

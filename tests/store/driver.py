@@ -15,24 +15,13 @@ from rota.core.same_id import OnSameId, Reject
 from rota.core.states import JobState
 from rota.core.workflow import Flow, Step
 from rota.store.address import parse_address
+from rota.store.bounds import LEASE_MS
+from rota.store.door import Made, NewJob
 from rota.store.flows import Flows, flow_edge
 from rota.store.gateway import Gateway
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
-from rota.store.store import (
-    LEASE_MS,
-    Cancelled,
-    Claimed,
-    Claims,
-    Completed,
-    Failed,
-    Lost,
-    Made,
-    NewJob,
-    Report,
-    Returned,
-    Snoozed,
-    Store,
-)
+from rota.store.reports import Cancelled, Claimed, Claims, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.store import Store
 from rota.store.ties import Edge, Tied, Ties
 from rota.store.views import Snapshot, Views
 from tests.servers import Server

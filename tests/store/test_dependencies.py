@@ -13,9 +13,12 @@ from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
 from rota.core.states import JobState
 from rota.errors import JobNotFound
+from rota.store.bounds import LEASE_MS
+from rota.store.door import Made
 from rota.store.gateway import Argument, Call
+from rota.store.reports import Claimed
 from rota.store.scripts import script
-from rota.store.store import LEASE_MS, Claimed, Made, Store
+from rota.store.store import Store
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
 from tests.store.driver import CLOCK, HISTORY, QUEUE, Driver, completed, failed, new_job, ref_of, refs_of, run_of
 

@@ -7,7 +7,7 @@ import pytest
 from rota.core.job import Keep
 from rota.core.same_id import Update
 from rota.core.states import JobState
-from rota.store.store import CHORES, LEASE_MS
+from rota.store.bounds import CHORES, LEASE_MS
 from tests.store.driver import Driver, new_job, refs_of
 
 MINUTE = 60_000

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from rota.store.store import PURGE_LOOKS
+from rota.store.bounds import PURGE_LOOKS
 from rota.store.ties import Tied
 from tests.store.driver import QUEUE, Driver, new_job
 

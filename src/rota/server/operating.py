@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
+from rota.core.job import JobRef
 from rota.errors import StoreError
+from rota.operations import Verb
 from rota.server import shapes
 from rota.server.filters import Found, check_scope
 from rota.server.visits import Server, Visit
-from rota.store.operations import OperationInfo
+from rota.store.operations import NAMED, OperationInfo
 
 logger = logging.getLogger("rota.server")
 
 
 async def start(
     visit: Visit,
-    action: Literal["cancel", "delete", "redrive", "update"],
-    where: Found,
+    action: Verb,
+    where: Found | None,
+    jobs: Sequence[str] | None = None,
     *,
     dry_run: bool,
     **more: Any,
 ) -> OperationInfo:
     """Writes an operation down, and begins with it. `more` is what else `Operations.start` takes."""
-    check_scope(visit, where)
-    info = await visit.rota.operations.start(action, where=where, dry_run=dry_run, **more)
+    if where is not None:
+        check_scope(visit, where)
+    for queue in {JobRef.parse(job).queue for job in jobs or ()}:
+        visit.check_queue(queue)
+    info = await visit.rota.operations.start(action, where=where, jobs=jobs, dry_run=dry_run, **more)
     if not dry_run:
-        asked = {"where": info.where, **{name: value for name, value in more.items() if value}}
+        about = {"where": info.where} if jobs is None else {"jobs": jobs[:NAMED]}
+        asked = {**about, **{name: value for name, value in more.items() if value}}
         await visit.audit(action, f"operation {info.id}", before=asked, after={"expected": info.expected})
     _carry_out(visit.server, info.id)
     return info
@@ -39,6 +47,7 @@ def shape(info: OperationInfo) -> dict[str, Any]:
         "id": info.id,
         "action": info.verb,
         "where": info.where,
+        "chosen": info.chosen,
         "state": info.state.upper(),
         "is_dry_run": info.is_dry_run,
         "per_second": info.per_second,

@@ -30,10 +30,11 @@ from rota.core.workflow import (
     undo_order,
 )
 from rota.errors import StoreError
+from rota.store.door import NewJob
 from rota.store.gateway import Argument
 from rota.store.replies import read_hash
 from rota.store.scripts import script
-from rota.store.store import NewJob, Store
+from rota.store.store import Store
 from rota.store.ties import FLOWS, SLICE, Edge, Message, Prepared, Tied, Ties
 
 logger = logging.getLogger("rota.workflows")

@@ -12,7 +12,6 @@ import msgspec
 
 from rota.store.gateway import Argument, Gateway
 from rota.store.keys import Keys
-from rota.store.replies import read_hash
 from rota.store.scripts import script
 
 HOLD_MS: Final = 10_000
@@ -33,8 +32,12 @@ class OperationInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     verb: str
-    #: What the jobs are that it is about, as `rota.jobs` takes it; times as ISO 8601.
+    #: What the jobs are that it is about, as `rota.jobs` takes it; times as ISO 8601. Empty where they were chosen.
     where: dict[str, Any]
+    #: How many jobs were chosen one by one; None where all that match are meant.
+    chosen: int | None = None
+    #: The queues that it stays in; empty where it may be any.
+    queues: list[str] = []
     #: What else it was told: the reason of a cancel, the priority of an update.
     arguments: dict[str, Any] = {}
     state: str = "running"  # running | stopping | stopped | completed
@@ -59,6 +62,8 @@ class OperationInfo(msgspec.Struct, frozen=True, kw_only=True):
 _info: Final = msgspec.json.Decoder(OperationInfo)
 #: What changes while it goes on; the rest is written once.
 _MOVING: Final = ("matched", "done", "failed", "failures", "cursor")
+#: What tells how it stands; not the chosen jobs, which may be thousands, and which only its driver needs.
+_READ: Final = ("plan", "state", "ended_at", *_MOVING)
 
 
 class OperationStore:
@@ -68,12 +73,15 @@ class OperationStore:
         self._gateway = gateway
         self._keys = keys
 
-    async def open(self, info: OperationInfo) -> None:
-        """Writes it down: from now on whoever comes by goes on with it."""
+    async def open(self, info: OperationInfo, jobs: Sequence[str] = ()) -> None:
+        """Writes it down, with the jobs that were chosen: from now on whoever comes by goes on with it."""
         key = self._keys.shared("operation", info.id)
+        fields: list[Argument] = ["plan", msgspec.json.encode(info), "state", info.state]
+        if jobs:
+            fields += ("jobs", msgspec.json.encode(jobs))
         await self._gateway.commands(
             [
-                ["HSET", key, "plan", msgspec.json.encode(info), "state", info.state],
+                ["HSET", key, *fields],
                 ["PEXPIRE", key, KEPT_MS],
                 ["ZADD", self._keys.shared("operations"), info.created_at, info.id],
                 ["ZADD", self._keys.shared("operation_due"), "NX", info.created_at, info.id],
@@ -83,6 +91,11 @@ class OperationStore:
     async def read(self, operation_id: str) -> OperationInfo | None:
         """One of them; None when it is not kept, or never was."""
         return (await self._read([operation_id]))[0]
+
+    async def jobs(self, operation_id: str) -> list[str]:
+        """The jobs that were chosen. Kept until it is over."""
+        kept = await self._gateway.command("HGET", self._keys.shared("operation", operation_id), "jobs")
+        return [] if kept is None else msgspec.json.decode(kept, type=list[str])
 
     async def recent(self, limit: int) -> list[OperationInfo]:
         """The latest, the newest first."""
@@ -106,7 +119,7 @@ class OperationStore:
         await self._gateway.command("HSET", self._keys.shared("operation", operation_id), "state", "stopping")
 
     async def _read(self, ids: Sequence[str]) -> list[OperationInfo | None]:
-        answers = await self._gateway.commands([["HGETALL", self._keys.shared("operation", one)] for one in ids])
+        answers = await self._gateway.commands([["HMGET", self._keys.shared("operation", one), *_READ] for one in ids])
         return [_read_info(answer) for answer in answers]
 
     async def _run(self, name: str, arguments: Sequence[Argument]) -> Any:
@@ -114,7 +127,7 @@ class OperationStore:
 
 
 def _read_info(answer: Any) -> OperationInfo | None:
-    fields = read_hash(answer)
+    fields = {name: value for name, value in zip(_READ, answer, strict=True) if value is not None}
     if "plan" not in fields:
         return None
     moving = {name: msgspec.json.decode(fields[name]) for name in _MOVING if name in fields}

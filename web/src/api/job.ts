@@ -4,6 +4,7 @@ import { infiniteQueryOptions, queryOptions, type QueryClient } from "@tanstack/
 
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
+import { withText } from "@/lib/json";
 import { learnServerTime } from "@/lib/now";
 import { isFinished } from "@/lib/states";
 import type { Change } from "@/live/changes";
@@ -118,9 +119,8 @@ export function relatedQuery(id: string, side: "dependencies" | "dependents") {
 
 export type JobChange = Pick<Schemas["JobChange"], "priority" | "delay" | "run_at">;
 
-/** Data goes as the text that was written: read and written again by JavaScript, large numbers would lose digits. */
 function dataBody(data: string) {
-  return { body: {}, bodySerializer: () => `{"data":${data}}` };
+  return { body: {}, bodySerializer: () => withText({}, "data", data) };
 }
 
 /** What can be done to a job; each says what was done. */

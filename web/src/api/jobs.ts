@@ -5,6 +5,7 @@ import { infiniteQueryOptions, queryOptions, type InfiniteData } from "@tanstack
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
 import { toQuery, type Filter } from "@/lib/filter";
+import { withText } from "@/lib/json";
 import { serverNow } from "@/lib/now";
 import { EVERYWHERE, type Change } from "@/live/changes";
 
@@ -88,8 +89,7 @@ export type NewJobAnswer = Schemas["NewJobAnswer"];
 
 /** Stores a job. Sent again with the same key it makes no second one. `data` is JSON, with every digit. */
 export async function enqueueJob(job: NewJob, data: string, key: string): Promise<NewJobAnswer> {
-  const written = JSON.stringify(job);
-  const body = data.trim() === "" ? written : `${written.slice(0, -1)},"data":${data}}`;
+  const body = data.trim() === "" ? JSON.stringify(job) : withText(job, "data", data);
   return answer(
     api.POST("/api/jobs", {
       params: { header: { "Idempotency-Key": key } },

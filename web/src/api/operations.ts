@@ -1,13 +1,18 @@
-/** One thing done to many jobs: by the server to all that match, or from here to those that were chosen. */
+/** One thing done to many jobs, to all that match or to those that were chosen. The server does it, also when this page is closed. */
 
 import { queryOptions } from "@tanstack/react-query";
 
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
+import { withText } from "@/lib/json";
 
 export type Operation = Schemas["Operation"];
 export type Action = Operation["action"];
-export type Where = Schemas["OperationWhere"];
+/** Values of declared fields are JSON, as a text. */
+export type Where = Omit<Schemas["OperationWhere"], "fields"> & { readonly fields?: string };
+
+/** Which jobs: all that match, or those that were chosen. */
+export type About = { readonly where: Where } | { readonly jobs: string[] };
 
 /** How it is to be done. */
 export interface How {
@@ -25,9 +30,15 @@ export function isRunning({ state }: Pick<Operation, "state">): boolean {
   return state === "RUNNING" || state === "STOPPING";
 }
 
-export async function startOperation(action: Action, where: Where, how: How, isDryRun: boolean): Promise<Operation> {
-  const body = { action, where, dry_run: isDryRun, reason: "", ...how };
-  return (await answer(api.POST("/api/operations", { body }))).operation;
+export async function startOperation(action: Action, about: About, how: How, isDryRun: boolean): Promise<Operation> {
+  const body = { action, dry_run: isDryRun, reason: "", ...how };
+  const bodySerializer = () =>
+    "jobs" in about ? JSON.stringify({ ...body, ...about }) : withText(body, "where", written(about.where));
+  return (await answer(api.POST("/api/operations", { body, bodySerializer }))).operation;
+}
+
+function written({ fields, ...where }: Where): string {
+  return fields === undefined ? JSON.stringify(where) : withText(where, "fields", fields);
 }
 
 export async function stopOperation(id: string): Promise<Operation> {
@@ -57,21 +68,3 @@ export const runningOperationsQuery = queryOptions({
   },
   refetchInterval: ({ state: { data } }) => ((data?.length ?? 0) > 0 ? LOOK_MS : 10_000),
 });
-
-/** One job. */
-export async function doToJob(action: Action, id: string, { priority, delay, reason = "" }: How): Promise<void> {
-  const params = { path: { job_id: id } };
-  switch (action) {
-    case "cancel":
-      await api.POST("/api/jobs/{job_id}/cancel", { params, body: { reason, only_waiting: false } });
-      return;
-    case "delete":
-      await api.DELETE("/api/jobs/{job_id}", { params });
-      return;
-    case "redrive":
-      await api.POST("/api/jobs/{job_id}/redrive", { params });
-      return;
-    case "update":
-      await api.PATCH("/api/jobs/{job_id}", { params, body: { priority, delay } });
-  }
-}

@@ -4,14 +4,33 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
+import { withText } from "@/lib/json";
 
 export type Schedule = Schemas["Schedule"];
+export type ScheduleRun = Schemas["ScheduleRun"];
 
 export const schedulesQuery = queryOptions({
   queryKey: keys.schedules,
   queryFn: async (): Promise<Schedule[]> => (await answer(api.GET("/api/schedules"))).schedules,
   meta: { live: ({ verb }) => verb === "schedule" },
 });
+
+/** So many are shown. */
+const RUNS = 5;
+
+/** Its latest runs. They come and go with the jobs of its queue. */
+export function scheduleRunsQuery({ id, queue }: Schedule) {
+  return queryOptions({
+    queryKey: [...keys.schedules, id, "runs"],
+    queryFn: async ({ signal }): Promise<readonly ScheduleRun[]> => {
+      const params = { path: { schedule_id: id }, query: { limit: RUNS } };
+      return (await answer(api.GET("/api/schedules/{schedule_id}/runs", { params, signal }))).runs;
+    },
+    meta: {
+      live: (change) => change.queue === queue && change.verb !== "log" && change.verb !== "progress",
+    },
+  });
+}
 
 function at(id: string) {
   return { params: { path: { schedule_id: id } } };
@@ -45,6 +64,8 @@ export interface Draft {
   readonly tz: string;
   /** Seconds. */
   readonly every: string;
+  /** What it counts from; null: 1970. */
+  readonly anchor: string | null;
   readonly data: string;
   readonly misfire: Schedule["misfire"];
   readonly overlap: Schedule["overlap"];
@@ -61,14 +82,15 @@ export function draftOf(schedule: Schedule | null, zone: string): Draft {
     cron: said("expression", "0 9 * * 1-5"),
     tz: said("tz", zone),
     every: said("interval", "3600"),
+    anchor: said("anchor", "") || null,
     data: schedule?.data ?? "{}",
     misfire: schedule?.misfire ?? "once",
     overlap: schedule?.overlap ?? "queue",
   };
 }
 
-export function ruleOf({ kind, cron, tz, every }: Draft): Rule {
-  return kind === "cron" ? { cron, tz } : { every: Number(every) };
+export function ruleOf({ kind, cron, tz, every, anchor }: Draft): Rule {
+  return kind === "cron" ? { cron, tz } : { every: Number(every), anchor };
 }
 
 /** What a rule means. Nothing is stored. */
@@ -81,16 +103,19 @@ export function previewQuery(draft: Draft) {
   });
 }
 
-type Data = Schemas["NewSchedule"]["data"];
-
-export function putSchedule(draft: Draft, data: unknown) {
-  const { name, type, misfire, overlap } = draft;
-  const body = { rule: ruleOf(draft), type, data: data as Data, misfire, overlap, version: 1 };
-  return answer(api.PUT("/api/schedules/{schedule_id}", { ...at(name.trim()), body }));
+/** Data is JSON, with every digit; where it is to stay as it is, undefined. */
+function bodyOf<B extends object>(body: B, data: string | undefined) {
+  return { body, bodySerializer: () => (data === undefined ? JSON.stringify(body) : withText(body, "data", data)) };
 }
 
-export function changeSchedule(id: string, draft: Draft, data: unknown) {
+export function putSchedule(draft: Draft, data: string | undefined) {
+  const { name, type, misfire, overlap } = draft;
+  const body = { rule: ruleOf(draft), type, misfire, overlap, version: 1 };
+  return answer(api.PUT("/api/schedules/{schedule_id}", { ...at(name.trim()), ...bodyOf(body, data) }));
+}
+
+export function changeSchedule(id: string, draft: Draft, data: string | undefined) {
   const { misfire, overlap } = draft;
-  const body = { rule: ruleOf(draft), data: data as Data, misfire, overlap };
-  return answer(api.PATCH("/api/schedules/{schedule_id}", { ...at(id), body }));
+  const body = { rule: ruleOf(draft), misfire, overlap };
+  return answer(api.PATCH("/api/schedules/{schedule_id}", { ...at(id), ...bodyOf(body, data) }));
 }

@@ -1,5 +1,6 @@
 /** The language of the filter bar: `state:failed queue:mail field.user_id:42 since:1h "out of memory"`. */
 
+import { tryParseJson } from "@/lib/json";
 import { JOB_STATES, JOB_TONES, type JobState } from "@/lib/states";
 
 /** Which jobs are meant: all that is given must be true of them. */
@@ -144,10 +145,10 @@ export function toQuery({ field, ...filter }: Filter, now: number) {
   return { ...common(filter, now), field: field === undefined ? undefined : [...field] };
 }
 
-/** As an operation takes it. */
+/** As an operation takes it; values of fields as the text of a JSON object, with every digit. */
 export function toWhere({ field, ...filter }: Filter, now: number) {
-  const pairs = (field ?? []).map(splitPair).map(([name, value]) => [name, scalar(value)] as const);
-  return { ...common(filter, now), fields: pairs.length > 0 ? Object.fromEntries(pairs) : undefined };
+  const pairs = (field ?? []).map(splitPair).map(([name, value]) => `${JSON.stringify(name)}:${literal(value)}`);
+  return { ...common(filter, now), fields: pairs.length > 0 ? `{${pairs.join(",")}}` : undefined };
 }
 
 function common({ task, since, until, ...same }: Omit<Filter, "field">, now: number) {
@@ -155,16 +156,8 @@ function common({ task, since, until, ...same }: Omit<Filter, "field">, now: num
 }
 
 /** The server reads a value in a URL the same way: what looks like no other value is a text. */
-function scalar(value: string): string | number | boolean | null {
-  try {
-    const read: unknown = JSON.parse(value);
-    if (typeof read === "number" && Number.isInteger(read) && !Number.isSafeInteger(read))
-      throw new RangeError(`${value} has more digits than this page can pass on: use the command line`);
-    return typeof read === "number" || typeof read === "boolean" || read === null ? read : value;
-  } catch (error) {
-    if (error instanceof RangeError) throw error;
-    return value;
-  }
+function literal(value: string): string {
+  return tryParseJson(value) === null ? JSON.stringify(value) : value;
 }
 
 /** What the bar can propose. */

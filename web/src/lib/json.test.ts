@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { fromValue, isNumber, JsonError, member, parseJson, pretty, withMember, writeJson } from "@/lib/json";
+import { fromValue, isNumber, JsonError, member, parseJson, pretty, withMember, withText, writeJson } from "@/lib/json";
 
 describe("parseJson", () => {
   it.each([
@@ -67,6 +67,11 @@ describe("objects", () => {
     expect(writeJson(withMember(value, "a", undefined))).toBe('{"b":2}');
     expect(member(value, "b")).toEqual({ kind: "number", text: "2" });
   });
+});
+
+it("adds a text to an object with every digit", () => {
+  expect(withText({ type: "pay" }, "data", "[9007199254740993]")).toBe('{"type":"pay","data":[9007199254740993]}');
+  expect(withText({}, "data", "1e400")).toBe('{"data":1e400}');
 });
 
 it("knows a number by its digits", () => {

@@ -207,6 +207,15 @@ export function pretty(source: string): string {
   return value === null ? source : writeJson(value, 2);
 }
 
+/**
+ * An object as JSON, with one more member whose text goes as it was written. JavaScript's own numbers end at 2^53: what
+ * is larger would arrive as another one.
+ */
+export function withText(object: object, name: string, text: string): string {
+  const written = JSON.stringify(object).slice(0, -1);
+  return `${written}${written === "{" ? "" : ","}${JSON.stringify(name)}:${text}}`;
+}
+
 /** What an object has under a name. */
 export function member(value: Json, name: string): Json | undefined {
   if (value.kind !== "object") return undefined;

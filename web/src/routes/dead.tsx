@@ -37,6 +37,7 @@ export function DeadRoute() {
   const navigate = route.useNavigate();
   const client = useQueryClient();
   const mayRedrive = useMay("operator");
+  const mayDeleteMany = useMay("admin");
   const overview = useQuery(useWhileLive(overviewQuery));
   const groups = useQuery({ ...deadGroupsQuery(search.queue), refetchInterval: usePolling(LOOK_MS) });
   const running = useQuery(useWhileLive(runningOperationsQuery));
@@ -65,7 +66,9 @@ export function DeadRoute() {
         mayRedrive &&
         total > 0 && (
           <>
-            <Button onClick={() => askAll("delete")}>{isFiltered ? "Delete matching" : "Delete all"}</Button>
+            {mayDeleteMany && (
+              <Button onClick={() => askAll("delete")}>{isFiltered ? "Delete matching" : "Delete all"}</Button>
+            )}
             <Button look="primary" onClick={() => askAll("redrive")}>
               {isFiltered ? "Redrive matching" : "Redrive all"}
             </Button>
@@ -103,7 +106,9 @@ export function DeadRoute() {
                   onRedrive={
                     mayRedrive ? (group) => setAsked({ action: "redrive", target: targetOf(group) }) : undefined
                   }
-                  onDelete={mayRedrive ? (group) => setAsked({ action: "delete", target: targetOf(group) }) : undefined}
+                  onDelete={
+                    mayDeleteMany ? (group) => setAsked({ action: "delete", target: targetOf(group) }) : undefined
+                  }
                 >
                   {(group) => (
                     <Jobs

@@ -13,6 +13,7 @@ import {
   removeSchedule,
   resumeSchedule,
   runSchedule,
+  scheduleRunsQuery,
   schedulesQuery,
   type Schedule,
 } from "@/api/schedules";
@@ -26,9 +27,12 @@ import { JobLink } from "@/components/links";
 import { Empty, FilteredEmpty, Loaded } from "@/components/looks";
 import { Page } from "@/components/page";
 import { ScheduleEditor } from "@/components/schedules/editor";
+import { ScheduleRuns } from "@/components/schedules/runs";
 import { ScheduleList } from "@/components/schedules/schedule-list";
+import type { TimesIn } from "@/components/schedules/times";
 import { useAct } from "@/lib/act";
 import { plural } from "@/lib/numbers";
+import { useSeen } from "@/lib/seen";
 import { usePolling } from "@/live/polling";
 import type { SchedulesSearch } from "@/routes/schedules.search";
 
@@ -121,6 +125,7 @@ export function SchedulesRoute() {
             <ScheduleList
               schedules={shown}
               zone={zone}
+              runsOf={(schedule) => <Runs schedule={schedule} zone={zone} />}
               onPause={mayRun ? (schedule) => pause.mutate(schedule) : undefined}
               onResume={mayRun ? (schedule) => resume.mutate(schedule) : undefined}
               onRun={mayRun ? (schedule) => run.mutate(schedule) : undefined}
@@ -153,12 +158,24 @@ export function SchedulesRoute() {
   );
 }
 
+/** Read only while they can be seen: there may be hundreds of schedules. */
+function Runs({ schedule, zone }: { schedule: Schedule; zone: TimesIn }) {
+  const [ref, isSeen] = useSeen<HTMLDivElement>();
+  const runs = useQuery({ ...scheduleRunsQuery(schedule), enabled: isSeen, refetchInterval: usePolling(LOOK_MS) });
+  return (
+    <div ref={ref}>
+      <ScheduleRuns runs={runs.data} error={runs.error} zone={zone} />
+    </div>
+  );
+}
+
 function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: () => void }) {
   const [draft, setDraft] = useState(() => draftOf(schedule, Intl.DateTimeFormat().resolvedOptions().timeZone));
   const preview = useQuery(previewQuery(useDeferredValue(draft)));
   const tasks = useQuery(tasksQuery);
   const save = useAct({
-    act: (data: unknown) => (schedule === null ? putSchedule(draft, data) : changeSchedule(schedule.id, draft, data)),
+    act: (data: string | undefined) =>
+      schedule === null ? putSchedule(draft, data) : changeSchedule(schedule.id, draft, data),
     said: (_, answered) => `${answered.schedule.name}: ${answered.schedule.words}`,
     changes: CHANGES,
     onDone: onClose,

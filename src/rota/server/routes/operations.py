@@ -1,4 +1,4 @@
-"""Operations: one thing done to every job that matches, in the background, with a count first and a report after."""
+"""Operations: one thing done to every job that matches, or was chosen; in the background, counted first, reported."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ OperationId = Annotated[str, Path(max_length=64, json_schema_extra={"pattern": "
 
 @router.post("/api/operations", status_code=202, response_model=OperationAnswer)
 async def start_operation(visit: Operator, body: NewOperation) -> Response:
-    """Cancel, delete, redrive or change every job that matches. With `dry_run` only say how many there are.
+    """Cancel, delete, redrive or change every job that matches, or those named. With `dry_run` only count them.
 
-    It goes on in the background, also when this server ends; to delete takes an admin.
+    It goes on in the background, also when this server ends. To delete all that match takes an admin. Of the jobs
+    that are named, those that are gone, or in a state that does not allow it, are passed over.
     """
-    if body.action == "delete" and not visit.identity.role.covers(Role.ADMIN):
-        raise Problem(403, "forbidden", f"to delete many jobs takes the role admin, and you are {visit.identity.role}")
+    if body.action == "delete" and body.jobs is None and not visit.identity.role.covers(Role.ADMIN):
+        why = f"to delete all jobs that match takes the role admin, and you are {visit.identity.role}"
+        raise Problem(403, "forbidden", why)
+    where = None if body.where is None else _where(body.where)
     info = await operating.start(
-        visit, body.action, _where(body.where), dry_run=body.dry_run, per_second=body.per_second, reason=body.reason,
+        visit, body.action, where, body.jobs, dry_run=body.dry_run, per_second=body.per_second, reason=body.reason,
         priority=body.priority, delay=body.delay,
     )  # fmt: skip
     return reply({"success": True, "operation": operating.shape(info)}, 202)
@@ -84,5 +87,4 @@ async def _read(visit: Visit, operation_id: str) -> OperationInfo:
 
 
 def _may_see(visit: Visit, info: OperationInfo) -> bool:
-    queue = info.where.get("queue")
-    return not visit.identity.queues or (queue is not None and visit.identity.may_see(queue))
+    return not visit.identity.queues or (bool(info.queues) and all(map(visit.identity.may_see, info.queues)))

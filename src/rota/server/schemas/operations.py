@@ -1,4 +1,4 @@
-"""Operations on every job that matches."""
+"""Operations on every job that matches, or that was chosen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rota.server.schemas.base import Answer, Asked, PerSecond, PriorityName, QueueName, Seconds, State, Text, Word, Yes
+from rota.operations import MAX_CHOSEN
+from rota.server.schemas.base import (
+    Answer,
+    Asked,
+    FullId,
+    PerSecond,
+    PriorityName,
+    QueueName,
+    Seconds,
+    State,
+    Text,
+    Word,
+    Yes,
+)
 
 OperationAction = Literal["cancel", "delete", "redrive", "update"]
 DateTimeText = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})]
@@ -30,10 +43,11 @@ class OperationWhere(Asked):
 
 
 class NewOperation(Asked):
-    """What is to be done to every job that matches."""
+    """What is to be done: to every job that matches `where`, or to the `jobs` that are named; one of the two."""
 
     action: OperationAction
-    where: OperationWhere
+    where: OperationWhere | None = None
+    jobs: Annotated[list[FullId], Field(min_length=1, max_length=MAX_CHOSEN)] | None = None
     #: Only count them.
     dry_run: bool = False
     #: No faster than this.
@@ -57,7 +71,10 @@ class Operation(Answer):
 
     id: str
     action: OperationAction
+    #: Empty where the jobs were chosen.
     where: dict[str, Any]
+    #: How many jobs were chosen; null where all that match are meant.
+    chosen: int | None
     state: Literal["RUNNING", "STOPPING", "STOPPED", "COMPLETED"]
     is_dry_run: bool
     per_second: float | None

@@ -24,6 +24,7 @@ if owner ~= driver or not state then return "lost" end
 redis.call("HSET", key, unpack(ARGV, 6))
 if outcome ~= "" then
   redis.call("HSET", key, "state", outcome, "ended_at", text_of(now))
+  redis.call("HDEL", key, "jobs") -- those that were chosen: nobody needs them any more
   redis.call("ZREM", operation_due, id)
 else
   redis.call("ZADD", operation_due, text_of(now + hold_ms), id)

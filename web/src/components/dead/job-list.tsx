@@ -2,10 +2,11 @@ import type { DeadJob } from "@/api/dead";
 import { Button } from "@/components/button";
 import { JobLink } from "@/components/links";
 import { Moment } from "@/components/moment";
+import { keyOf } from "@/lib/rows";
 
 interface JobListProps {
   jobs: readonly DeadJob[];
-  /** Absent where the reader may not. */
+  /** With the run that is meant; absent where the reader may not. */
   onRedrive?: (id: string) => void;
   onDelete?: (id: string) => void;
 }
@@ -15,7 +16,7 @@ export function DeadJobList({ jobs, onRedrive, onDelete }: JobListProps) {
   return (
     <ul aria-label="Dead letters" className="divide-y divide-line/60">
       {jobs.map((job) => (
-        <li key={`${job.jobId}@${job.run}`} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2">
+        <li key={keyOf(job)} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2">
           <span className="min-w-0 flex-1 basis-72">
             <JobLink id={job.jobId} />
             <span className="block text-xs break-words text-muted">
@@ -26,12 +27,12 @@ export function DeadJobList({ jobs, onRedrive, onDelete }: JobListProps) {
           </span>
           <span className="flex gap-1">
             {onRedrive && (
-              <Button onClick={() => onRedrive(job.jobId)} aria-label={`Redrive ${job.jobId}`}>
+              <Button onClick={() => onRedrive(keyOf(job))} aria-label={`Redrive ${job.jobId}`}>
                 Redrive
               </Button>
             )}
             {onDelete && (
-              <Button look="quiet" onClick={() => onDelete(job.jobId)} aria-label={`Delete ${job.jobId}`}>
+              <Button look="quiet" onClick={() => onDelete(keyOf(job))} aria-label={`Delete ${job.jobId}`}>
                 Delete
               </Button>
             )}

@@ -1,31 +1,30 @@
 /** One thing done to many jobs: how many first, then how far, then what came of it. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useRef, useState, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 
 import {
-  doToJob,
   isRunning,
   operationQuery,
   startOperation,
   stopOperation,
+  type About,
   type Action,
   type How,
-  type Operation,
   type Where,
 } from "@/api/operations";
 import { Button } from "@/components/button";
 import { Dialog } from "@/components/dialog";
 import { SelectField, TextField } from "@/components/field";
-import { OperationProgress, OperationReport, type Progress } from "@/components/operations/report";
+import { OperationProgress, OperationReport } from "@/components/operations/report";
 import { ACTIONS } from "@/components/operations/words";
 import { count, plural } from "@/lib/numbers";
 
 /** To which jobs. */
 export type Target =
-  /** All that match: the server does it, also when this page is closed. */
+  /** All that match. */
   | { readonly kind: "matching"; readonly where: Where; readonly words: ReactNode }
-  /** Those that were chosen one by one: this page does it. */
+  /** Those that were chosen one by one. */
   | { readonly kind: "chosen"; readonly ids: readonly string[] };
 
 interface OperationDialogProps {
@@ -37,32 +36,15 @@ interface OperationDialogProps {
 }
 
 export function OperationDialog({ action, target, onClose, onDone }: OperationDialogProps) {
-  return target.kind === "matching" ? (
-    <MatchingDialog action={action} target={target} onClose={onClose} onDone={onDone} />
-  ) : (
-    <ChosenDialog action={action} ids={target.ids} onClose={onClose} onDone={onDone} />
-  );
-}
-
-function progressOf(operation: Operation, total: number): Progress {
-  const { done, failed, failures } = operation;
-  return { done, failed, failures, total: total > 0 ? total : operation.expected };
-}
-
-function MatchingDialog({
-  action,
-  target,
-  onClose,
-  onDone,
-}: Omit<OperationDialogProps, "target"> & { target: Extract<Target, { kind: "matching" }> }) {
   const [how, setHow] = useState<How>({});
   const [startedId, setStartedId] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const about: About = target.kind === "matching" ? { where: target.where } : { jobs: [...target.ids] };
   const probe: How = action === "update" ? { priority: 0 } : {};
   const dry = useQuery({
-    queryKey: ["operation-count", action, target.where],
-    queryFn: () => startOperation(action, target.where, probe, true),
+    queryKey: ["operation-count", action, about],
+    queryFn: () => startOperation(action, about, probe, true),
     staleTime: Infinity,
     gcTime: 0,
   });
@@ -87,7 +69,7 @@ function MatchingDialog({
 
   const start = () =>
     attempt(async () => {
-      const started = await startOperation(action, target.where, how, false);
+      const started = await startOperation(action, about, how, false);
       setStartedId(started.id);
       onDone?.();
     });
@@ -96,17 +78,19 @@ function MatchingDialog({
       if (startedId !== null) await stopOperation(startedId);
     });
 
+  function close() {
+    if (startedId !== null) onDone?.();
+    onClose();
+  }
+
   const words = ACTIONS[action];
-  const jobs = isCounted ? plural(matched, "job") : "all that match";
+  const jobs = isCounted ? plural(matched, "job") : target.kind === "chosen" ? "those chosen" : "all that match";
   return (
     <Dialog
       isOpen
-      onClose={() => {
-        onDone?.();
-        onClose();
-      }}
+      onClose={close}
       title={startedId === null ? `${words.verb} ${isCounted ? jobs : "jobs"}?` : `${words.verb} jobs`}
-      description={startedId === null ? target.words : undefined}
+      description={startedId === null && target.kind === "matching" ? target.words : undefined}
       actions={
         startedId === null ? (
           <>
@@ -121,7 +105,7 @@ function MatchingDialog({
             </Button>
           </>
         ) : isOver ? (
-          <Button look="primary" onClick={onClose}>
+          <Button look="primary" onClick={close}>
             Close
           </Button>
         ) : (
@@ -129,7 +113,7 @@ function MatchingDialog({
             <Button onClick={() => void stop()} isBusy={isBusy || operation?.state === "STOPPING"}>
               Stop
             </Button>
-            <Button onClick={onClose}>Go on in the background</Button>
+            <Button onClick={close}>Go on in the background</Button>
           </>
         )
       }
@@ -138,120 +122,54 @@ function MatchingDialog({
         <div className="flex flex-col gap-3">
           <p role="status" className="figures">
             {isCounted
-              ? matched === 0
-                ? "No job matches now."
-                : `${plural(matched, "job")} ${matched === 1 ? "matches" : "match"} now.`
+              ? found(target, matched)
               : `Counting: ${count(matched)} so far, of at most ${count(counting.data?.expected ?? dry.data?.expected ?? 0)}.`}{" "}
             {words.meaning}
           </p>
-          <HowFields action={action} isMatching how={how} onChange={setHow} />
+          {target.kind === "chosen" && <Chosen ids={target.ids} />}
+          <HowFields action={action} isMany={matched > 1} how={how} onChange={setHow} />
         </div>
-      ) : operation === undefined || !isOver ? (
-        operation && <OperationProgress action={action} progress={progressOf(operation, isCounted ? matched : 0)} />
+      ) : isOver ? (
+        <OperationReport action={action} operation={operation} />
       ) : (
-        <OperationReport
-          action={action}
-          progress={progressOf(operation, matched)}
-          isStopped={operation.state === "STOPPED"}
-        />
+        operation && <OperationProgress action={action} operation={operation} matched={isCounted ? matched : null} />
       )}
       <Trouble error={error ?? dry.error ?? counting.error ?? running.error} />
     </Dialog>
   );
 }
 
-/** So many at a time. */
-const AT_ONCE = 4;
-
-function ChosenDialog({
-  action,
-  ids,
-  onClose,
-  onDone,
-}: Omit<OperationDialogProps, "target"> & { ids: readonly string[] }) {
-  const [how, setHow] = useState<How>({});
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const [isOver, setOver] = useState(false);
-  const isStopped = useRef(false);
-  const [wasStopped, setWasStopped] = useState(false);
-  const words = ACTIONS[action];
-
-  async function run() {
-    const waiting = [...ids];
-    const state = { done: 0, failed: 0, total: ids.length, failures: [] as { jobId: string; message: string }[] };
-    setProgress({ ...state });
-    const work = async () => {
-      for (let id = waiting.shift(); id !== undefined && !isStopped.current; id = waiting.shift()) {
-        try {
-          await doToJob(action, id, how);
-          state.done += 1;
-        } catch (error) {
-          state.failed += 1;
-          state.failures = [...state.failures, { jobId: id, message: error instanceof Error ? error.message : "" }];
-        }
-        setProgress({ ...state });
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-    setOver(true);
-    onDone?.();
+/** How many of the jobs that are meant it can be done to. */
+function found(target: Target, matched: number): string {
+  if (target.kind === "matching") {
+    return matched === 0
+      ? "No job matches now."
+      : `${plural(matched, "job")} ${matched === 1 ? "matches" : "match"} now.`;
   }
+  const chosen = target.ids.length;
+  if (matched === chosen) return "";
+  return matched === 0
+    ? "It can be done to none of them now: they are gone, or in another state."
+    : `It can be done to ${count(matched)} of ${count(chosen)} now: the others are gone, or in another state.`;
+}
 
-  function stop() {
-    isStopped.current = true;
-    setWasStopped(true);
-  }
+/** The ids that are listed; of more, the number will do. */
+const LISTED = 50;
 
+function Chosen({ ids }: { ids: readonly string[] }) {
   return (
-    <Dialog
-      isOpen
-      onClose={() => {
-        stop();
-        onClose();
-      }}
-      title={progress === null ? `${words.verb} ${plural(ids.length, "job")}?` : `${words.verb} jobs`}
-      description={progress === null ? words.meaning : undefined}
-      actions={
-        progress === null ? (
-          <>
-            <Button onClick={onClose}>Keep</Button>
-            <Button
-              look={words.isDangerous ? "danger" : "primary"}
-              disabled={isIncomplete(action, how)}
-              onClick={() => void run()}
-            >
-              {words.verb} {plural(ids.length, "job")}
-            </Button>
-          </>
-        ) : isOver ? (
-          <Button look="primary" onClick={onClose}>
-            Close
-          </Button>
-        ) : (
-          <Button onClick={stop} isBusy={wasStopped}>
-            Stop
-          </Button>
-        )
-      }
+    <ul
+      aria-label="Chosen jobs"
+      className="max-h-40 overflow-y-auto rounded-md bg-sunken px-3 py-2 font-mono text-xs"
+      tabIndex={0}
     >
-      {progress === null ? (
-        <div className="flex flex-col gap-3">
-          <ul className="max-h-40 overflow-y-auto rounded-md bg-sunken px-3 py-2 font-mono text-xs" tabIndex={0}>
-            {ids.slice(0, 50).map((id) => (
-              <li key={id} className="break-all">
-                {id}
-              </li>
-            ))}
-            {ids.length > 50 && <li className="text-muted">and {count(ids.length - 50)} more</li>}
-          </ul>
-          <HowFields action={action} isMatching={false} how={how} onChange={setHow} />
-        </div>
-      ) : isOver ? (
-        <OperationReport action={action} progress={progress} isStopped={wasStopped} />
-      ) : (
-        <OperationProgress action={action} progress={progress} />
-      )}
-    </Dialog>
+      {ids.slice(0, LISTED).map((id) => (
+        <li key={id} className="break-all">
+          {id}
+        </li>
+      ))}
+      {ids.length > LISTED && <li className="text-muted">and {count(ids.length - LISTED)} more</li>}
+    </ul>
   );
 }
 
@@ -271,12 +189,12 @@ const PRIORITIES = [
 
 interface HowFieldsProps {
   action: Action;
-  isMatching: boolean;
+  isMany: boolean;
   how: How;
   onChange: (how: How) => void;
 }
 
-function HowFields({ action, isMatching, how, onChange }: HowFieldsProps) {
+function HowFields({ action, isMany, how, onChange }: HowFieldsProps) {
   const number = (value: string) => (value === "" || Number.isNaN(Number(value)) ? undefined : Number(value));
   if (action === "update") {
     return (
@@ -309,7 +227,7 @@ function HowFields({ action, isMatching, how, onChange }: HowFieldsProps) {
       />
     );
   }
-  if (action === "redrive" && isMatching) {
+  if (action === "redrive" && isMany) {
     return (
       <TextField
         label="At most, jobs per second"

@@ -6,6 +6,7 @@ import { Choice } from "@/components/choice";
 import { Dialog } from "@/components/dialog";
 import { SelectField, TextArea, TextField } from "@/components/field";
 import { told } from "@/components/schedules/times";
+import { tryParseJson } from "@/lib/json";
 
 const MISFIRE = [
   { value: "once", label: "once: one job for all missed times" },
@@ -29,7 +30,8 @@ interface EditorProps {
   error: unknown;
   onChange: (draft: Draft) => void;
   onClose: () => void;
-  onSave: (data: unknown) => void;
+  /** With the data as it was written; undefined where it was not touched. */
+  onSave: (data: string | undefined) => void;
 }
 
 /** A schedule's rule and policies; what the rule means is shown while it is written. */
@@ -39,18 +41,10 @@ export function ScheduleEditor(props: EditorProps) {
   const change = (part: Partial<Draft>) => onChange({ ...draft, ...part });
 
   function save() {
-    // What was not touched is not sent: it may hold numbers that a browser cannot.
-    if (draft.data === schedule?.data) {
-      onSave(undefined);
-      return;
-    }
-    try {
-      const data: unknown = draft.data.trim() === "" ? {} : JSON.parse(draft.data);
-      setDataError(null);
-      onSave(data);
-    } catch {
-      setDataError("This is no JSON");
-    }
+    const data = draft.data.trim() || "{}";
+    const isJson = tryParseJson(data) !== null;
+    setDataError(isJson ? null : "This is no JSON");
+    if (isJson) onSave(draft.data === schedule?.data ? undefined : data);
   }
 
   return (

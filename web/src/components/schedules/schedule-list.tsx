@@ -23,6 +23,8 @@ export interface ScheduleActions {
 interface ScheduleListProps extends ScheduleActions {
   schedules: readonly Schedule[];
   zone: TimesIn;
+  /** What became of its latest jobs. */
+  runsOf: (schedule: Schedule) => ReactNode;
 }
 
 const MISFIRE: Record<Schedule["misfire"], string> = {
@@ -35,19 +37,25 @@ const OVERLAP: Record<Schedule["overlap"], string> = {
   skip: "no job comes while the last one runs",
 };
 
-export function ScheduleList({ schedules, zone, ...actions }: ScheduleListProps) {
+export function ScheduleList({ schedules, zone, runsOf, ...actions }: ScheduleListProps) {
   return (
     <ul aria-label="Schedules" className="flex flex-col gap-3">
       {schedules.map((schedule) => (
         <li key={schedule.id}>
-          <ScheduleCard schedule={schedule} zone={zone} {...actions} />
+          <ScheduleCard schedule={schedule} zone={zone} runs={runsOf(schedule)} {...actions} />
         </li>
       ))}
     </ul>
   );
 }
 
-function ScheduleCard({ schedule, zone, ...actions }: { schedule: Schedule; zone: TimesIn } & ScheduleActions) {
+interface CardProps extends ScheduleActions {
+  schedule: Schedule;
+  zone: TimesIn;
+  runs: ReactNode;
+}
+
+function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
   return (
     <section
       aria-label={schedule.id}
@@ -71,8 +79,8 @@ function ScheduleCard({ schedule, zone, ...actions }: { schedule: Schedule; zone
           Remove it, or deploy the program that has it.
         </p>
       )}
-      <div className="grid gap-x-8 gap-y-3 px-4 pt-1 pb-3 md:grid-cols-[1fr_auto]">
-        <div className="min-w-0">
+      <div className="grid gap-x-8 gap-y-3 px-4 pt-1 pb-3 md:grid-cols-2 xl:grid-cols-[1fr_auto_auto]">
+        <div className="min-w-0 md:col-span-2 xl:col-span-1">
           <p className="font-medium">{schedule.words}</p>
           <p className="text-[13px] break-all text-muted">
             runs{" "}
@@ -100,6 +108,7 @@ function ScheduleCard({ schedule, zone, ...actions }: { schedule: Schedule; zone
             {MISFIRE[schedule.misfire]}; {OVERLAP[schedule.overlap]}.
           </p>
         </div>
+        {runs}
         <div className="min-w-56">
           <h3 className="text-xs text-muted">
             Next runs{zone === "own" && `, ${zoneOf(schedule.rule)}`}

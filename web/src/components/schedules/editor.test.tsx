@@ -1,0 +1,79 @@
+import { fireEvent, render, screen } from "@testing-library/react";
+import { useState } from "react";
+import { expect, it, vi } from "vitest";
+
+import { draftOf, ruleOf, type Schedule } from "@/api/schedules";
+import { ScheduleEditor } from "@/components/schedules/editor";
+
+const SCHEDULE: Schedule = {
+  id: "bills:monthly",
+  name: "monthly",
+  queue: "bills",
+  rule: { type: "every", interval: 3600, anchor: "2026-01-01T00:30:00Z" },
+  words: "every hour",
+  type: "bill",
+  data: '{"account":9007199254740993}',
+  misfire: "once",
+  overlap: "queue",
+  version: 1,
+  is_declared: false,
+  is_orphaned: false,
+  is_paused: false,
+  next_runs: [],
+  last_run: null,
+  last_job: null,
+  fired: 0,
+  dropped: 0,
+  skipped: 0,
+};
+
+function show() {
+  const onSave = vi.fn();
+  function Editor() {
+    const [draft, setDraft] = useState(() => draftOf(SCHEDULE, "UTC"));
+    return (
+      <ScheduleEditor
+        draft={draft}
+        schedule={SCHEDULE}
+        tasks={[]}
+        preview={undefined}
+        previewError={null}
+        isBusy={false}
+        error={null}
+        onChange={setDraft}
+        onClose={() => undefined}
+        onSave={onSave}
+      />
+    );
+  }
+  render(<Editor />);
+  return onSave;
+}
+
+function write(text: string) {
+  fireEvent.change(screen.getByLabelText("Data, as JSON"), { target: { value: text } });
+  fireEvent.click(screen.getByText("Save"));
+}
+
+it("passes data on as it was written, with every digit", () => {
+  const onSave = show();
+  write('{"account": 9007199254740995, "rate": 1.10}');
+  expect(onSave).toHaveBeenCalledExactlyOnceWith('{"account": 9007199254740995, "rate": 1.10}');
+});
+
+it("leaves data alone that was not touched", () => {
+  const onSave = show();
+  fireEvent.click(screen.getByText("Save"));
+  expect(onSave).toHaveBeenCalledExactlyOnceWith(undefined);
+});
+
+it("says what is no JSON, and keeps it to itself", () => {
+  const onSave = show();
+  write("{oops");
+  expect(screen.getByText("This is no JSON")).toBeVisible();
+  expect(onSave).not.toHaveBeenCalled();
+});
+
+it("keeps what the rule counts from", () => {
+  expect(ruleOf(draftOf(SCHEDULE, "UTC"))).toEqual({ every: 3600, anchor: "2026-01-01T00:30:00Z" });
+});

@@ -23,6 +23,7 @@ from rota.core.job import (
     Options,
     checked_new_queue,
     checked_queue,
+    checked_text,
 )
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
@@ -32,7 +33,7 @@ from rota.core.terms import indexed_fields, terms_of
 from rota.drafts import Draft
 from rota.enqueueing import store_call, store_calls
 from rota.errors import IdInUse, InvalidOption, PayloadTooLarge, StoreError, WorkerNotFound, WrongState
-from rota.events import EVERYWHERE, Event, follow
+from rota.events import EVERYWHERE, Event, OfTask, follow
 from rota.failures import SUFFIX, check_failure_options
 from rota.history import Load, read_by_task, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
@@ -390,12 +391,14 @@ class Rota:
         await self._link_of_loop().check()
 
     async def events(
-        self, *, queues: Sequence[str] | None = None, after: str | None = None, beyond: bool = False, pace: float = 0.0
-    ) -> AsyncGenerator[Event]:
+        self, *, queues: Sequence[str] | None = None, task: str | None = None, after: str | None = None,
+        beyond: bool = False, pace: float = 0.0,
+    ) -> AsyncGenerator[Event]:  # fmt: skip
         """What happens, as it happens: hints, with ids that can be resumed with `after`. The state is the truth.
 
-        With `beyond` also what belongs to no queue: workers, workflows and operations. With a `pace` the server is
-        asked no more often than every so many seconds, however much happens.
+        With a `task` only what happens to its jobs; of one that is gone before it was first heard of, nothing. With
+        `beyond` also what belongs to no queue: workers, workflows and operations. With a `pace` the server is asked
+        no more often than every so many seconds, however much happens.
         """
         chosen = [checked_queue(queue) for queue in queues] if queues else None
         link = await self._link()
@@ -407,7 +410,8 @@ class Rota:
                 found = [name for queue in chosen for name in await link.names_of(queue)]
             return [EVERYWHERE, *found] if beyond else found
 
-        async for event in follow(link.gateway, self.keys, names, after, pace):
+        of_task = OfTask(link.search, checked_text(task, "task")) if task is not None else None
+        async for event in follow(link.gateway, self.keys, names, after, pace, of_task):
             yield event
 
     def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:

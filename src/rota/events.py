@@ -11,20 +11,24 @@ import base64
 import binascii
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
 
-from rota.core.job import decode_run, encode_runs
+from rota.core.job import decode_run, encode_runs, is_run
 from rota.errors import InvalidOption
 from rota.store.gateway import READ_AT_ONCE, Gateway
 from rota.store.keys import Keys
+from rota.store.search import Search
 
 #: A blocking read is asked again this often, so that a dead connection and a new queue are noticed: also what happens
 #: first in a queue is to be shown in under a second.
 BLOCK_MS: Final = 500
 NOTHING_YET_S: Final = 0.5
 BEGINNING: Final = "0-0"
+#: Runs of a task that are known to be so, whether they are still kept or not.
+REMEMBERED: Final = 100_000
 #: What workers, workflows and operations do belongs to no queue: that is what their events call it.
 EVERYWHERE: Final = "~"
 _ENTRY_ID: Final = re.compile(r"[0-9]+-[0-9]+")
@@ -45,12 +49,42 @@ class Event(msgspec.Struct, frozen=True):
     at: int
 
 
+class OfTask:
+    """Which runs are of a task: as the store finds them, or found them when they were heard of before.
+
+    An event does not name the task of each run, which would cost memory with every event, whoever listens.
+    """
+
+    def __init__(self, search: Search, task: str) -> None:
+        self._search = search
+        self._task = task
+        #: Runs of it, the oldest first: at their end they may be kept no longer.
+        self._known: dict[tuple[str, str], None] = {}
+
+    async def select(self, events: Sequence[Event]) -> list[Event]:
+        """What is left of events of one queue: its runs of the task. What belongs to no queue stays."""
+        if not events or events[0].queue == EVERYWHERE:
+            return list(events)
+        queue = events[0].queue
+        runs = {run for event in events for run in event.runs if is_run(run)}
+        found = await self._search.of_task(queue, self._task, runs)
+        self._known |= {(queue, run): None for run in found}
+        for oldest in [*islice(self._known, max(0, len(self._known) - REMEMBERED))]:
+            del self._known[oldest]
+        narrowed = [
+            msgspec.structs.replace(event, runs=tuple(run for run in event.runs if (queue, run) in self._known))
+            for event in events
+        ]
+        return [event for event in narrowed if event.runs]
+
+
 async def follow(
     gateway: Gateway,
     keys: Keys,
     queues: Callable[[], Awaitable[Sequence[str]]],
     after: str | None,
     pace_s: float = 0.0,
+    of_task: OfTask | None = None,
 ) -> AsyncIterator[Event]:
     """Events of the queues from `after` on, or from now on. `queues` is asked again and again, as new ones come up.
 
@@ -86,10 +120,13 @@ async def follow(
                 seen[queue] = await _newest(gateway, stream)
                 yield _reset(seen, queue)
                 continue
+            events: list[Event] = []
             for entry_id, fields in entries:
                 seen[queue] = entry_id
                 for verb, runs in fields.items():
-                    yield Event(_cursor(seen), queue, verb, _runs(verb, runs), _order(entry_id)[0])
+                    events.append(Event(_cursor(seen), queue, verb, _runs(verb, runs), _order(entry_id)[0]))
+            for event in events if of_task is None else await of_task.select(events):
+                yield event
         if found and pace_s:
             await asyncio.sleep(max(0.0, asked_at + pace_s - asyncio.get_running_loop().time()))
 

@@ -148,6 +148,16 @@ def test_topics_and_filters_say_what_is_wanted(live: Live) -> None:
     assert httpx2.get(f"{live.url}/api/events", params={"job": "nobody"}).status_code == 404
 
 
+def test_a_task_may_be_asked_for(live: Live) -> None:
+    at = position(live)
+    with follow(live, after=at, task="wanted") as reader:
+        post(live, queue="mail")
+        run = post(live, queue="mail", type="wanted").partition(":")[2].partition("-")[0]
+        seen = next(message for message in iter(reader.next, None) if message.get("data"))
+
+    assert [(change["verb"], change["runs"]) for change in seen["data"]["changes"]] == [("enqueue", [run])]
+
+
 def test_a_token_for_one_queue_hears_of_no_other(rota: Rota) -> None:
     text, _ = rota.wait_for(Tokens(rota).create(Role.VIEWER, queues=["mail"]))
     rota.close_sync()

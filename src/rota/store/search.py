@@ -7,13 +7,13 @@ index brings candidates, the others sift them, and what is left is read. See doc
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.core.history import OTHER_SLOT
-from rota.core.job import JobRecord, JobRef, encode_run
+from rota.core.job import JobRecord, JobRef, decode_run, encode_run
 from rota.core.states import JobState
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
@@ -106,6 +106,21 @@ class Search:
             if looked >= CANDIDATES:
                 yield runs[-1], None
                 return
+
+    async def of_task(self, queue: str, task: str, runs: Collection[str]) -> set[str]:
+        """Those of the runs that are of a task, as far as they are kept."""
+        if not runs:
+            return set()
+        slot = await self._slot(queue, task)
+        chunks = sorted({run[:PREFIX] for run in runs})
+        column_of = dict(zip(chunks, await self._columns(queue, chunks), strict=True))
+        slots = {run: column_of[run[:PREFIX]][(at := decode_run(run) % CHUNK) : at + 1] for run in runs}
+        found = [run for run in runs if slots[run] == bytes([slot])]
+        if slot != OTHER_SLOT:
+            return set(found)
+        refs = [JobRef(queue, "", run) for run in found]
+        records = [one.record for one in await self._views.read(queue, refs, detail="brief") if one is not None]
+        return {record.ref.run or "" for record in records if record.task == task}
 
     async def groups(self, queue: str) -> list[Group]:
         """The groups of a queue's dead letters."""
@@ -210,8 +225,10 @@ class Search:
         """Finds the bytes of a task in a column; those of all tasks where none is asked for."""
         if task is None:
             return re.compile(rb"[^\0]")
-        slot = int(await self._gateway.command("HGET", self._key(queue, "slots"), task) or OTHER_SLOT)
-        return re.compile(re.escape(bytes([slot])), re.DOTALL)
+        return re.compile(re.escape(bytes([await self._slot(queue, task)])), re.DOTALL)
+
+    async def _slot(self, queue: str, task: str) -> int:
+        return int(await self._gateway.command("HGET", self._key(queue, "slots"), task) or OTHER_SLOT)
 
     async def _chunks(self, queue: str) -> list[str]:
         return sorted(chunk.decode() for chunk in await self._gateway.command("HKEYS", self._key(queue, "chunks")))

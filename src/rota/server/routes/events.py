@@ -58,6 +58,7 @@ async def follow_events(
     ] = "jobs,queues",
     queue: Annotated[list[QueueName] | None, Query(max_length=100, description="Only of these.")] = None,
     job: Annotated[FullId | None, Query(description="Only of this job.")] = None,
+    task: Annotated[str | None, Query(max_length=200, description="Only of jobs of this task.")] = None,
     after: Annotated[str | None, Query(max_length=20_000, description="As Last-Event-ID.")] = None,
     last_event_id: Annotated[str | None, Header(max_length=20_000)] = None,
 ) -> StreamingResponse:
@@ -88,7 +89,7 @@ async def follow_events(
     if position:
         check_position(position)
     await visit.rota.check()
-    events = visit.rota.events(queues=queues, after=position or None, beyond=bool(beyond), pace=PACE_S)
+    events = visit.rota.events(queues=queues, task=task, after=position or None, beyond=bool(beyond), pace=PACE_S)
     stream = Stream(visit, events, wanted, run)
     return StreamingResponse(
         stream.messages(),

@@ -21,7 +21,8 @@ from rota.core.job import JobRef
 from rota.core.workflow import Flow, Step, Undo, beyond_repair
 from rota.store.flows import Flows, flow_edge, gate_name, list_name, place_of, undo_id
 from rota.store.gateway import Argument, Call, Gateway
-from rota.store.store import Claimed, Store
+from rota.store.reports import Claimed
+from rota.store.store import Store
 from rota.store.ties import Edge, Tied, Ties
 from tests.scale import IS_LONG
 from tests.store.driver import CLOCK, Driver, body, new_job

@@ -1,8 +1,7 @@
-"""What changes in the store is shown by the push, not by a poll, and how fast: `pytest tests/browser/test_live.py -s`.
+"""What changes in the store is shown by the push, with every poll switched off; how fast is printed, not asserted.
 
-How long it takes depends on what else the machine does, so no test says it in seconds of the clock. Each page is told a
-change several times. Each time the page asks nothing between one event and the next but what the event made it ask, and
-shows the change in less time than the shortest poll of any page: half of the times, since a machine may rest at any moment.
+`pytest tests/browser/test_live.py -n 0 -s` prints the figures. Not here: the workers' page, which learns what a worker
+runs from its sign of life every few seconds, and reads that every three.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from rota import Job
 from tests.browser.site import Site
 
 TIMES: Final = 5
-#: What the goal is.
-GOAL_MS: Final = 1000
-#: Resolves with the moment at which a text is there, by the page's clock; `since` is when the event came that said so.
+#: `shown` resolves with the moment at which a text is there, `pushed` has those at which events came. Nothing is read
+#: again by itself.
 WATCH: Final = """
+const nativeInterval = window.setInterval;
+window.setInterval = (act, ms, ...given) => (ms >= 1000 ? 0 : nativeInterval(act, ms, ...given));
 const NativeSource = window.EventSource;
 window.pushed = [];
 window.EventSource = class extends NativeSource {
@@ -99,30 +99,8 @@ async def dead(site: Site) -> Case:
     )
 
 
-async def workers(site: Site) -> Case:
-    await site.start_worker()
-    return Case(
-        "/workers",
-        [
-            (lambda n=n: site.tasks.download.using(id=f"film-{n}").enqueue(f"film-{n}"), f"film-{n}")
-            for n in range(TIMES)
-        ],
-    )
-
-
-async def workflow(site: Site) -> Case:
-    async with site.rota.workflow("order") as flow:
-        for n in range(TIMES):
-            flow.step(site.tasks.charge.using(delay=3600).call(f"{n}"), name=f"step-{n}")
-    steps = [site.rota.job(f"orders:{flow.id}.{n}") for n in range(TIMES)]
-    return Case(
-        f"/workflows/{flow.id}?view=steps",
-        [(lambda n=n: steps[n].run_now(), "pending\n" * (n + 1)) for n in range(TIMES)],
-    )
-
-
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("furnish", [overview, jobs, job, queues, dead, workers], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("furnish", [overview, jobs, job, queues, dead], ids=lambda one: one.__name__)
 async def test_a_change_is_shown_by_the_push(
     site: Site, page: Page, furnish: Callable[[Site], Awaitable[Case]]
 ) -> None:
@@ -138,13 +116,12 @@ async def test_a_change_is_shown_by_the_push(
         watched = await page.evaluate_handle("(text) => ({ done: shown(text), from: Date.now() })", text)
         await change()
         shown, since = await page.evaluate("async (watched) => [await watched.done, watched.from]", watched)
-        pushes = [at for at in await page.evaluate("pushed")][before:]
+        pushes: list[float] = (await page.evaluate("pushed"))[before:]
         assert pushes, f"{text!r} was shown without an event"
         from_store.append(shown - since)
         from_push.append(shown - pushes[0])
 
     print(
         f"\n{case.path}: from the change {statistics.median(from_store):.0f} ms, from its event "
-        f"{statistics.median(from_push):.0f} ms, at worst {max(from_store):.0f} ms"
+        f"{statistics.median(from_push):.0f} ms; at best {min(from_store):.0f} ms, at worst {max(from_store):.0f} ms"
     )
-    assert statistics.median(from_store) < GOAL_MS

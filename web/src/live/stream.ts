@@ -18,6 +18,7 @@ export class Stream {
   private source: EventSource | null = null;
   private lastId = "";
   private failures = 0;
+  private wasOpen = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isPaused = false;
 
@@ -61,7 +62,9 @@ export class Stream {
     this.source = source;
     if (this.failures === 0) this.callbacks.onStatus("connecting");
     source.onopen = () => {
-      if (this.failures > 0 && !this.lastId) this.callbacks.onReset();
+      // Whoever has heard of nothing yet does not know where to go on.
+      if ((this.failures > 0 || this.wasOpen) && !this.lastId) this.callbacks.onReset();
+      this.wasOpen = true;
       this.failures = 0;
       this.callbacks.onStatus("live");
     };

@@ -182,6 +182,7 @@ async def test_a_reader_that_takes_nothing_for_long_is_let_go(app: FastAPI, monk
     """There is only room for so many. The connection is a hand-made one, whose buffers are full at once."""
     monkeypatch.setattr("rota.server.routes.events.STALLED_S", 0.2)
     sent: list[str] = []
+    requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
 
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message["type"])
@@ -190,9 +191,10 @@ async def test_a_reader_that_takes_nothing_for_long_is_let_go(app: FastAPI, monk
             await asyncio.Event().wait()
 
     async def receive() -> dict[str, Any]:
-        if sent:
-            await asyncio.Event().wait()
-        return {"type": "http.request", "body": b"", "more_body": False}
+        for request in requests:
+            return request
+        await asyncio.Event().wait()
+        raise AssertionError
 
     scope = {
         "type": "http", "asgi": {"spec_version": "2.3", "version": "3.0"}, "http_version": "1.1", "method": "GET",

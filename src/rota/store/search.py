@@ -30,7 +30,7 @@ SLICE: Final = 500
 FIRST: Final = 250
 WIDEST: Final = 4_000
 #: Records that one call reads: what keeps the script below 5 ms.
-READ: Final = 100
+READ: Final = 50
 #: Jobs of a queue that are looked at for words to suggest.
 SAMPLE: Final = 200
 #: Runs of a chunk share the first seven characters of their names.

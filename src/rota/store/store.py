@@ -41,6 +41,8 @@ SLICES: Final[Mapping[str, int]] = {
 CHORES: Final = 60
 #: Waiting runs that a purge looks at in one call: the steps of workflows among them stay.
 PURGE_LOOKS: Final = 2_000
+#: Runs that one call deletes of a queue that is purged: each takes about 10 µs, and as much again where it is indexed.
+PURGED: Final = 150
 BATCH_BYTES: Final = 4 * 2**20
 #: Id, priority, due and expiry of a new job of which there is nothing to say besides its record.
 BARE: Final = ("", 0, "", "")
@@ -240,14 +242,14 @@ class Store:
             outcomes += (await self._rare("redrive", queue, pairs)).decode().split(" ")
         return outcomes
 
-    async def purge(self, queue: str, limit: int = BATCH, *, newest: str = "") -> int:
+    async def purge(self, queue: str, limit: int = PURGED, *, newest: str = "") -> int:
         """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many.
 
         Fewer at a time where they are tied to others; 0 when there are none left.
         """
         skip = "0"
         while True:
-            answer = (await self._rare("purge", queue, [min(limit, BATCH), newest, PURGE_LOOKS, skip])).decode()
+            answer = (await self._rare("purge", queue, [min(limit, PURGED), newest, PURGE_LOOKS, skip])).decode()
             if not answer.startswith("skip"):
                 return int(answer)
             skip = answer.removeprefix("skip ")

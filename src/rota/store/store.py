@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from rota.core.job import JobRef
-from rota.store.bounds import BATCH, CHORES, LEASE_MS, PURGE_LOOKS, SLICES
+from rota.store.bounds import BATCH, CHORES, LEASE_MS, PURGE_LOOKS, PURGED, SLICES
 from rota.store.door import Door, Made, NewJob
 from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
@@ -86,14 +86,14 @@ class Store:
             outcomes += (await self._rare("redrive", queue, pairs)).decode().split(" ")
         return outcomes
 
-    async def purge(self, queue: str, limit: int = BATCH, *, newest: str = "") -> int:
+    async def purge(self, queue: str, limit: int = PURGED, *, newest: str = "") -> int:
         """Deletes up to `limit` waiting runs of the queue, none of them later than `newest`; says how many.
 
         Fewer at a time where they are tied to others; 0 when there are none left.
         """
         skip = "0"
         while True:
-            answer = (await self._rare("purge", queue, [min(limit, BATCH), newest, PURGE_LOOKS, skip])).decode()
+            answer = (await self._rare("purge", queue, [min(limit, PURGED), newest, PURGE_LOOKS, skip])).decode()
             if not answer.startswith("skip"):
                 return int(answer)
             skip = answer.removeprefix("skip ")

@@ -86,6 +86,21 @@ async def test_a_token_that_is_revoked_or_over_opens_nothing(guarded: FastAPI, r
             await api.ask("GET", "/api/jobs", status=401)
 
 
+async def test_a_token_for_one_queue_is_not_told_what_tasks_of_others_take(guarded: FastAPI, rota: Rota) -> None:
+    @rota.task(queue="images")
+    def shrink(secret_parameter: int) -> None: ...
+
+    text, _ = await Tokens(rota).create(Role.OPERATOR, queues=["mail"])
+    async with open_api(guarded, token=text) as api:
+        for path, body in (
+            ("/api/jobs", {"type": "shrink"}),
+            ("/api/workflows", {"name": "f", "steps": [{"type": "shrink"}]}),
+        ):
+            refused = await api.request("POST", path, json=body)
+            assert refused.status_code == 403, path
+            assert "secret_parameter" not in refused.text
+
+
 async def test_a_token_for_one_queue_sees_and_touches_no_other(guarded: FastAPI, rota: Rota) -> None:
     text, _ = await Tokens(rota).create(Role.ADMIN, queues=["mail"])
     everything, _ = await Tokens(rota).create(Role.ADMIN)

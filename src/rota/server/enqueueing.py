@@ -84,8 +84,8 @@ def same_id(chosen: str | SameId | None) -> OnSameId | None:
 async def enqueue(visit: Visit, body: NewJob, token: str | None) -> tuple[Job[Any], dict[str, Any]]:
     """Stores a job; the handle, and the job as it is then."""
     known = await visit.server.catalog.find(body.type)
+    visit.check_queue(body.queue or known.task.queue)  # first: what tasks of other queues take is nobody's business
     call = make_call(known, body.data, body, id=body.id, on_same_id=same_id(body.on_same_id))
-    visit.check_queue(call.queue)
     for parent in call.parents:
         visit.check_queue(parent.ref.queue)
     if token is not None:

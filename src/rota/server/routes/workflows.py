@@ -108,11 +108,11 @@ async def _add_step(visit: Visit, draft: Draft, steps: dict[str, Step[Any]], ask
 
 async def _call(visit: Visit, task: str, data: Any, options: JobOptions, steps: dict[str, Step[Any]]) -> Call[Any]:
     known = await visit.server.catalog.find(task)
+    visit.check_queue(options.queue or known.task.queue)  # first: what tasks of other queues take is nobody's business
     filled, has_results = _fill(data, steps)
     if not has_results:  # else it is checked once they are there, by the worker
         enqueueing.check_data(known, data)
     call = enqueueing.make_unchecked_call(known, filled, options)
-    visit.check_queue(call.queue)
     for parent in call.parents:
         visit.check_queue(parent.ref.queue)
     return call

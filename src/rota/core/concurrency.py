@@ -13,6 +13,8 @@ FREE_CPU: Final = 0.75
 FULL_CPU: Final = 0.95
 #: With fewer slots than this, so many jobs may be claimed ahead all the same.
 MIN_AHEAD: Final = 16
+#: Handlers that started together end together, so that in one cycle of claims far more may land than on average.
+UNEVEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ def next_slots(load: Load) -> int:
 def ahead(landed: int, elapsed_s: float, cycle_s: float, slots: int) -> int:
     """How many jobs to claim beyond the free slots, so that there is one for each slot that becomes free meanwhile.
 
-    As many as will land until the next claim is answered, going by those that landed in the last `elapsed_s`; twice
-    that, because they do not come evenly; and within bounds, because the next ones may take longer. Where handlers take
-    longer than a cycle of claims, that is none.
+    As many as will land until the next claim is answered, going by those that landed in the last `elapsed_s`; UNEVEN
+    times that, because they come in bursts; and within bounds, because the next ones may take longer. Where handlers
+    take far longer than a cycle of claims, that is none.
     """
-    return min(max(slots, MIN_AHEAD), int(2 * landed * cycle_s / elapsed_s)) if landed else 0
+    return min(max(slots, MIN_AHEAD), int(UNEVEN * landed * cycle_s / elapsed_s)) if landed else 0

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 import math
+import os
 import random
 from collections.abc import Callable
 from time import monotonic
@@ -32,6 +33,11 @@ logger = logging.getLogger("rota.worker")
 STOP_PATIENCE_S: Final = 5.0
 #: Other handlers on a runner that must go get this long to finish.
 RETIRE_BOUND_S: Final = 30.0
+#: Of handlers that took longer than UNHURRIED_S and ended in one burst, so many are seen to at a time, and their slots
+#: given to the next, before the others are. Else the next ones would start in one burst and end in one, for ever, and
+#: each slot stand empty until all of them have been seen to.
+BURST: Final = 8
+UNHURRIED_S: Final = 0.005
 
 
 class Tower:
@@ -163,6 +169,8 @@ class Tower:
                     self._land(flight, message)
                     if runner.is_retired or self._pool.wears_out:
                         self._after_landing(runner)
+                    if runner.done % BURST == 0 and self._flights.waiting:
+                        self._dissolve_burst(flight)
             elif isinstance(message, wire.Progress | wire.Log):
                 flight = runner.flights.get(message.flight)
                 if flight is not None:
@@ -174,6 +182,13 @@ class Tower:
         if self._flights.waiting:
             self.start_waiting()
             self._pool.flush()
+
+    def _dissolve_burst(self, flight: Flight) -> None:
+        """Others may have ended with this one. The slots that are free so far go on now."""
+        if monotonic() - flight.started_at > UNHURRIED_S:
+            self.start_waiting()
+            self._pool.flush()
+            os.sched_yield()  # to the runner, where it shares our core
 
     def _hear_saying(self, flight: Flight, message: wire.Progress | wire.Log) -> None:
         allowed_ms = flight.options.progress_timeout_ms

@@ -30,8 +30,11 @@ declare module "@tanstack/react-query" {
   }
 }
 
-/** A query is read again at once, and then no more often than this while changes go on: whoever looks costs the store little. */
-export const PACE_MS = 1000;
+/**
+ * A query is read again at once, and then no more often than this while changes go on: what is shown is less than a second
+ * old, and whoever looks costs the store little.
+ */
+export const PACE_MS = 500;
 const BUSY_MS = 100;
 
 /** Marks the queries that a batch of changes concerns, each at its own pace. */

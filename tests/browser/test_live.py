@@ -32,8 +32,8 @@ window.EventSource = class extends NativeSource {
   }
 };
 window.shown = (text) => new Promise((resolve) => {
-  const isThere = () =>
-    document.querySelector("main")?.innerText.includes(text) || document.querySelector(`[aria-label="${text}"]`);
+  const named = `[aria-label="${CSS.escape(text)}"]`;
+  const isThere = () => document.querySelector("main")?.innerText.includes(text) || document.querySelector(named);
   const observer = new MutationObserver(() => {
     if (!isThere()) return;
     observer.disconnect();

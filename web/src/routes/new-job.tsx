@@ -59,6 +59,17 @@ const EMPTY: Draft = {
   parents: [],
 };
 
+const STARTS = [
+  { value: "now", label: "as soon as possible" },
+  { value: "delay", label: "after some seconds" },
+  { value: "run_at", label: "at a time" },
+] as const;
+const SAME_ID = [
+  { value: "update", label: "change that job" },
+  { value: "ignore", label: "leave it as it is" },
+  { value: "reject", label: "refuse this one" },
+] as const;
+
 const OPTIONS: ReadonlySet<string> = new Set([
   "type", "data", "queue", "priority", "delay", "run_at", "id", "on_same_id", "lock", "tags", "timeout", "attempts",
   "expires", "dependencies",
@@ -335,11 +346,7 @@ function OptionsPanel({ draft, task, complaints, onChange }: PartProps) {
         <SelectField
           label="Start"
           value={draft.start}
-          options={[
-            { value: "now", label: "as soon as possible" },
-            { value: "delay", label: "after some seconds" },
-            { value: "run_at", label: "at a time" },
-          ]}
+          options={STARTS}
           onChange={(start) => onChange({ start })}
         />
         {draft.start === "delay" && <TextField label="Delay, seconds" inputMode="decimal" {...text("delay")} />}
@@ -357,11 +364,7 @@ function OptionsPanel({ draft, task, complaints, onChange }: PartProps) {
           <SelectField
             label="If that id waits already"
             value={draft.on_same_id}
-            options={[
-              { value: "update", label: "change that job" },
-              { value: "ignore", label: "leave it as it is" },
-              { value: "reject", label: "refuse this one" },
-            ]}
+            options={SAME_ID}
             onChange={(on_same_id) => onChange({ on_same_id })}
           />
         )}

@@ -17,6 +17,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from rota.core.job import JobRef
+from rota.core.shapes import exact_moment
 from rota.errors import RotaError, StoreError
 from rota.events import EVERYWHERE, Event, check_position
 from rota.server import shapes
@@ -180,7 +181,7 @@ class Stream:
             elif self._is_wanted(event):
                 _add(changes, event)
         for change in changes.values():
-            change["at"] = shapes.exact_moment(change["at"])
+            change["at"] = exact_moment(change["at"])
         body: dict[str, Any] = {"changes": list(changes.values())}
         body |= {topic: list(ids) for topic, ids in others.items() if topic in self._topics and self._run is None}
         if "stats" in self._topics:

@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { LockKeyhole } from "lucide-react";
 import { useDeferredValue, useId, useRef, useState, type SyntheticEvent } from "react";
 
 import { copiedQuery, enqueueJob, searchQuery, type NewJob, type NewJobAnswer } from "@/api/jobs";
@@ -81,7 +82,9 @@ export function NewJobRoute() {
   if (!useMay("operator")) {
     return (
       <Page title="New job">
-        <Empty title="You may not enqueue jobs">It takes the role operator.</Empty>
+        <Empty icon={LockKeyhole} title="You may not enqueue jobs">
+          It takes the role operator.
+        </Empty>
       </Page>
     );
   }
@@ -343,12 +346,7 @@ function OptionsPanel({ draft, task, complaints, onChange }: PartProps) {
           onChange={(priority) => onChange({ priority })}
           error={complaints.priority}
         />
-        <SelectField
-          label="Start"
-          value={draft.start}
-          options={STARTS}
-          onChange={(start) => onChange({ start })}
-        />
+        <SelectField label="Start" value={draft.start} options={STARTS} onChange={(start) => onChange({ start })} />
         {draft.start === "delay" && <TextField label="Delay, seconds" inputMode="decimal" {...text("delay")} />}
         {draft.start === "run_at" && (
           <TextField

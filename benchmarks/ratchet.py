@@ -18,7 +18,8 @@ import redis
 
 from benchmarks.server import serving
 from rota import Rota
-from rota.store.store import Claimed, Completed, Failed, Store
+from rota.store.reports import Claimed, Completed, Failed
+from rota.store.store import Store
 
 RECORDED: Final = Path(__file__).with_name("ratchet.json")
 JOBS: Final = 1_000

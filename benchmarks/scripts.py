@@ -26,22 +26,13 @@ from rota.core.codec import encode_body
 from rota.core.job import JobRef, Options
 from rota.embedded import find_binary
 from rota.store.address import parse_address
+from rota.store.bounds import SLICES
+from rota.store.door import NewJob
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
+from rota.store.reports import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.scripts import names, script
-from rota.store.store import (
-    SLICES,
-    Cancelled,
-    Claimed,
-    Completed,
-    Failed,
-    Lost,
-    NewJob,
-    Report,
-    Returned,
-    Snoozed,
-    Store,
-)
+from rota.store.store import Store
 from rota.store.ties import FLOWS, Edge, Message, Tied, Ties
 
 #: What is asked for at once; the store cuts it into calls.

@@ -21,8 +21,8 @@ from rota.cli.main import COMMANDS, EPILOG, command
 from rota.core.job import MAX_META_BYTES, MAX_TAGS
 from rota.core.schedule import GRACE_MS, MISFIRE_LIMIT
 from rota.core.states import FINISHED, TRANSITIONS, JobState
+from rota.store.bounds import BATCH, LEASE_MS
 from rota.store.keys import EVENTS_KEPT, GLOBAL_KEYS, QUEUE_KEYS, KeySpec
-from rota.store.store import BATCH, LEASE_MS
 from rota.store.views import ALIVE_MS
 from rota.worker import announcer, config, desk, heartbeat, ticker, tower
 

@@ -31,8 +31,8 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "doctor loading",
         "otel",
         "rota",
-        "client link listing history operations tasks failures jobs events middleware schedules drafts workflows "
-        "overview relatives suggestions signature context portal",
+        "client link listing history operations tasks failures jobs events middleware schedules drafts enqueueing "
+        "workflows overview relatives suggestions signature context portal",
         "store embedded embedded_guard",
         "core",
         "errors",
@@ -48,7 +48,7 @@ SIBLINGS: Final = {
     *itertools.permutations(
         (
             *("client", "link", "listing", "history", "tasks", "failures", "jobs", "events", "middleware", "schedules"),
-            *("drafts", "operations", "overview", "relatives", "suggestions", "workflows"),
+            *("drafts", "enqueueing", "operations", "overview", "relatives", "suggestions", "workflows"),
             *("signature", "context", "portal"),
         ),
         2,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rota.client import Rota
     from rota.context import Context, Depends
     from rota.core.after import known, may_fail
-    from rota.core.attempts import Attempt
+    from rota.core.attempts import Attempt, Vanished
     from rota.core.history import Counted, Series, Times
     from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
@@ -148,6 +148,7 @@ __all__ = [
     "Times",
     "UnknownTask",
     "Update",
+    "Vanished",
     "WorkerInfo",
     "WorkerNotFound",
     "Workflow",
@@ -165,7 +166,7 @@ _HOMES: Final = {
     "rota.client": "Rota",
     "rota.context": "Context Depends",
     "rota.core.after": "known may_fail",
-    "rota.core.attempts": "Attempt",
+    "rota.core.attempts": "Attempt Vanished",
     "rota.core.history": "Counted Series Times",
     "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",

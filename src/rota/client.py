@@ -11,11 +11,9 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.context import Context
-from rota.core.after import in_layers
 from rota.core.codec import encode_arguments
 from rota.core.history import Counted, Series
 from rota.core.job import (
@@ -25,6 +23,7 @@ from rota.core.job import (
     Options,
     checked_new_queue,
     checked_queue,
+    checked_text,
 )
 from rota.core.retry import Seconds
 from rota.core.same_id import Ignore, OnSameId
@@ -32,8 +31,9 @@ from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.states import JobState
 from rota.core.terms import indexed_fields, terms_of
 from rota.drafts import Draft
-from rota.errors import IdInUse, InvalidJob, InvalidOption, PayloadTooLarge, StoreError, WorkerNotFound, WrongState
-from rota.events import EVERYWHERE, Event, follow
+from rota.enqueueing import store_call, store_calls
+from rota.errors import IdInUse, InvalidOption, PayloadTooLarge, StoreError, WorkerNotFound, WrongState
+from rota.events import EVERYWHERE, Event, OfTask, follow
 from rota.failures import SUFFIX, check_failure_options
 from rota.history import Load, read_by_task, read_history, read_loads, read_totals
 from rota.jobs import DeadLetters, Job, Queue
@@ -44,12 +44,13 @@ from rota.operations import Operations
 from rota.overview import Overview, read_overview
 from rota.portal import Portal
 from rota.schedules import ScheduleDecorator, Schedules
-from rota.store.address import find_address
+from rota.store.address import Address, find_address
+from rota.store.door import Made
 from rota.store.flows import Flows
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
-from rota.store.store import Made, Store
-from rota.store.ties import FLOWS, Tied
+from rota.store.store import Store
+from rota.store.ties import FLOWS
 from rota.store.views import LockPage, Page, QueueInfo, Views, WorkerInfo, merge_shards
 from rota.suggestions import Suggestions, read_suggestions
 from rota.tasks import Call, Registry, RunIn, TakesAnything, Task, TaskDecorator, check_defaults
@@ -247,16 +248,8 @@ class Rota:
         if self.middleware:
             job = (await self.enqueue_many([call]))[0]
         else:
-            # What `_store_calls` does, without what only many need.
-            _check_is_whole(call)
-            link, durability = self._link_of_loop(), call.durability or self._durability
-            if not link.is_ready_for(call.queue, durability):
-                await link.make_ready([call.queue], {durability})
-            queue = link.choose(call.queue, call.job.id, call.options.lock)
-            made = await (_store(link, queue, [call]) if call.parents else link.store.enqueue(queue, [call.job]))
-            if durability != "memory":
-                await link.make_durable([queue], {durability})
-            job = self._handle(call, queue, made[0])
+            queue, made = await store_call(self._link_of_loop(), call, self._durability)
+            job = self._handle(call, queue, made)
         if isinstance(job, IdInUse):
             raise job
         return job
@@ -274,23 +267,8 @@ class Rota:
         return await wrap_store(self.middleware, self._store_calls)(wanted)
 
     async def _store_calls(self, wanted: Sequence[Call[R]]) -> list[Job[R] | IdInUse]:
-        for call in wanted:
-            _check_is_whole(call)
-        link = self._link_of_loop()
-        durability: set[Durability] = {call.durability or self._durability for call in wanted}
-        await link.make_ready({call.queue: None for call in wanted}, durability)
-        found: list[Job[R] | IdInUse] = [None] * len(wanted)  # type: ignore[list-item]  # filled below, place by place
-        for layer in await _layers(link, wanted):
-            by_queue: dict[str, list[int]] = {}
-            for place in layer:
-                call = wanted[place]
-                by_queue.setdefault(link.choose(call.queue, call.job.id, call.options.lock), []).append(place)
-            stored = [_store(link, queue, [wanted[place] for place in places]) for queue, places in by_queue.items()]
-            for (queue, places), made in zip(by_queue.items(), await asyncio.gather(*stored), strict=True):
-                for place, one in zip(places, made, strict=True):
-                    found[place] = self._handle(wanted[place], queue, one)
-            await link.make_durable(by_queue, durability)
-        return found
+        stored = await store_calls(self._link_of_loop(), wanted, self._durability)
+        return [self._handle(call, queue, made) for call, (queue, made) in zip(wanted, stored, strict=True)]
 
     # --- asking ------------------------------------------------------------------------------------------------
 
@@ -413,12 +391,14 @@ class Rota:
         await self._link_of_loop().check()
 
     async def events(
-        self, *, queues: Sequence[str] | None = None, after: str | None = None, beyond: bool = False, pace: float = 0.0
-    ) -> AsyncGenerator[Event]:
+        self, *, queues: Sequence[str] | None = None, task: str | None = None, after: str | None = None,
+        beyond: bool = False, pace: float = 0.0,
+    ) -> AsyncGenerator[Event]:  # fmt: skip
         """What happens, as it happens: hints, with ids that can be resumed with `after`. The state is the truth.
 
-        With `beyond` also what belongs to no queue: workers, workflows and operations. With a `pace` the server is
-        asked no more often than every so many seconds, however much happens.
+        With a `task` only what happens to its jobs; of one that is gone before it was first heard of, nothing. With
+        `beyond` also what belongs to no queue: workers, workflows and operations. With a `pace` the server is asked
+        no more often than every so many seconds, however much happens.
         """
         chosen = [checked_queue(queue) for queue in queues] if queues else None
         link = await self._link()
@@ -430,7 +410,8 @@ class Rota:
                 found = [name for queue in chosen for name in await link.names_of(queue)]
             return [EVERYWHERE, *found] if beyond else found
 
-        async for event in follow(link.gateway, self.keys, names, after, pace):
+        of_task = OfTask(link.search, checked_text(task, "task")) if task is not None else None
+        async for event in follow(link.gateway, self.keys, names, after, pace, of_task):
             yield event
 
     def encode_arguments(self, task: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
@@ -531,7 +512,7 @@ class Rota:
     @property
     def embedded(self) -> EmbeddedServer | None:
         """The embedded server, where there is no other."""
-        return _embedded() if find_address(self._url, os.environ).kind == "embedded" else None
+        return _shared_embedded(find_address(self._url, os.environ))
 
     @property
     def address(self) -> str:
@@ -669,59 +650,18 @@ class Rota:
 
     def _make_link(self, participant: str, patience: float | None) -> Link:
         address = find_address(self._url, os.environ)
-        embedded = _embedded() if address.kind == "embedded" else None
         gateway = Gateway(
-            address, embedded=embedded, patience=self._patience if patience is None else patience, clock=self._clock
+            address,
+            embedded=_shared_embedded(address),
+            patience=self._patience if patience is None else patience,
+            clock=self._clock,
         )
         return Link(Store(gateway, self.keys, participant), self._durability, self._replicas, self.shards)
 
 
-_embedded_servers: dict[Path, EmbeddedServer] = {}
+def _shared_embedded(address: Address) -> EmbeddedServer | None:
+    if address.kind != "embedded":
+        return None
+    from rota.embedded import shared_server  # only where it is needed: it starts processes
 
-
-def _embedded() -> EmbeddedServer:
-    """One per process and folder."""
-    from rota.embedded import EmbeddedServer, find_directory
-
-    directory = find_directory()
-    server = _embedded_servers.get(directory)
-    if server is None:
-        server = _embedded_servers[directory] = EmbeddedServer(directory)
-    return server
-
-
-def _check_is_whole(call: Any) -> None:
-    if not isinstance(call, Call):
-        raise InvalidJob(f"only calls can be enqueued, as in send.call(...), not {call!r}")
-    if call.results:
-        raise InvalidJob(f"{call!r} takes the result of a step: it can only be a step of that workflow")
-
-
-async def _layers(link: Link, calls: Sequence[Call[Any]]) -> list[Sequence[int]]:
-    """The places of a batch in the order in which they are stored: all at once, unless some come after others of it."""
-    if not any(call.parents for call in calls):
-        return [range(len(calls))]
-    names = [f"{call.queue}:{call.job.id}" if call.job.id else "" for call in calls]
-    needed = [[str(parent.ref) for parent in call.parents] for call in calls]
-    layers = in_layers(names, needed)
-    if len(layers) > 1:
-        # What is unknown is to be refused before anything of the batch is there.
-        own = set(names)
-        parents = [parent for call in calls for parent in call.parents if str(parent.ref) not in own]
-        await link.check_parents(parents)
-    return [*layers]
-
-
-async def _store(link: Link, queue: str, calls: Sequence[Call[Any]]) -> list[Made]:
-    """Stores the jobs of one queue: those that come after others take a longer way."""
-    tied = {
-        place: Tied(call.job, [await link.locate_parent(parent) for parent in call.parents])
-        for place, call in enumerate(calls)
-        if call.parents
-    }
-    if not tied:
-        return await link.store.enqueue(queue, [call.job for call in calls])
-    made = dict(zip(tied, await link.ties.enqueue(queue, list(tied.values())), strict=True))
-    plain = [place for place in range(len(calls)) if place not in tied]
-    made |= dict(zip(plain, await link.store.enqueue(queue, [calls[place].job for place in plain]), strict=True))
-    return [made[place] for place in range(len(calls))]
+    return shared_server()

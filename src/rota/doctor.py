@@ -20,8 +20,10 @@ from rota.core.explain import span
 from rota.core.job import DEFAULT_OPTIONS
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable
 from rota.link import FORMAT
+from rota.store.door import NewJob
 from rota.store.keys import QUEUE_KEYS
-from rota.store.store import Completed, NewJob, Store
+from rota.store.reports import Completed
+from rota.store.store import Store
 from rota.store.views import QueueInfo, WorkerInfo
 
 Level = Literal["ok", "warn", "fail"]

@@ -39,7 +39,7 @@ from rota.embedded_guard import (
 )
 from rota.errors import EmbeddedUnavailable, StoreUnavailable
 
-__all__ = ["EmbeddedServer", "find_directory", "running_url"]
+__all__ = ["EmbeddedServer", "find_directory", "running_url", "shared_server"]
 
 DIRECTORY_NAME: Final = ".rota"
 SOCKET_NAME: Final = "valkey.sock"
@@ -212,6 +212,18 @@ def find_directory(start: Path | None = None) -> Path:
         if candidate.is_dir() and _is_ours(candidate.stat()):
             return candidate.resolve()
     return start / DIRECTORY_NAME
+
+
+_shared: dict[Path, EmbeddedServer] = {}
+
+
+def shared_server() -> EmbeddedServer:
+    """The one of this process for the nearest directory."""
+    directory = find_directory()
+    server = _shared.get(directory)
+    if server is None:
+        server = _shared[directory] = EmbeddedServer(directory)
+    return server
 
 
 def running_url(directory: Path | None = None) -> str | None:

@@ -219,7 +219,8 @@ class Job(Generic[R]):
     async def redrive(self) -> None:
         """Gives this dead letter another life. Raises WrongState unless it failed, IdInUse, JobNotFound.
 
-        A step of a workflow that has ended, or is being undone, is refused too.
+        A step of a workflow that has ended, or is being undone, is refused too. One of a limited workflow stays a dead
+        letter until that has a place.
         """
         record = await self.refresh()
         over = await self._rota.workflows.over([record])
@@ -228,7 +229,7 @@ class Job(Generic[R]):
                 self.id, record.state.value, "redrive",
                 f"it belongs to workflow {record.options.workflow}, which is {over[record.options.workflow]}",
             )  # fmt: skip
-        outcome = (await (await self._rota.checked_store()).redrive(self.queue, [self._ref]))[0]
+        outcome = (await self._rota.workflows.redrive([record]))[record.ref]
         if outcome == "missing":
             raise JobNotFound(str(self._ref))
         if outcome == "in_use":
@@ -236,7 +237,6 @@ class Job(Generic[R]):
         if outcome != "redriven":
             state = (await self.state()).value
             raise WrongState(self.id, state, "redrive", "only a dead letter can be redriven")
-        await self._rota.tell_dependents(self.queue)
 
     # --- twins -------------------------------------------------------------------------------------------------
 
@@ -422,24 +422,19 @@ class DeadLetters:
     ) -> int:  # fmt: skip
         """Redrives every dead letter that matches, at most `limit`, no faster than `per_second`; says how many.
 
-        Steps of workflows that have ended, or are being undone, are left alone.
+        Steps of workflows that have ended, or are being undone, are left alone; those of a limited one go on when that
+        has a place.
         """
         if per_second is not None and not per_second > 0:
             raise InvalidOption("per_second", f"must be more than 0, not {per_second!r}")
         redriven = 0
         async for page in self._pages(queue=queue, task=task, error=error, text=text, limit=limit):
-            by_queue: dict[str, list[JobRef]] = {}
             over = await self._rota.workflows.over(page)
-            for record in page:
-                if record.options.workflow not in over:
-                    by_queue.setdefault(record.ref.queue, []).append(record.ref)
-            for name, refs in by_queue.items():
-                for part in _slices(refs, per_second):
-                    outcomes = await self._rota.store.redrive(name, part)
-                    redriven += outcomes.count("redriven")
-                    await self._rota.tell_dependents(name)
-                    if per_second is not None:
-                        await asyncio.sleep(len(part) / per_second)
+            for part in _slices([record for record in page if record.options.workflow not in over], per_second):
+                outcomes = await self._rota.workflows.redrive(part)
+                redriven += list(outcomes.values()).count("redriven")
+                if per_second is not None:
+                    await asyncio.sleep(len(part) / per_second)
         return redriven
 
     async def delete(
@@ -541,6 +536,6 @@ def _claimed(at: int, worker: str, attempt: int) -> HistoryEntry:
     return HistoryEntry(at=at, verb="claim", state="processing", worker=worker, attempt=attempt)
 
 
-def _slices(refs: list[JobRef], per_second: float | None) -> list[list[JobRef]]:
-    size = len(refs) if per_second is None else max(1, int(per_second / 10))
-    return [refs[start : start + size] for start in range(0, len(refs), max(1, size))]
+def _slices(records: list[JobRecord], per_second: float | None) -> list[list[JobRecord]]:
+    size = len(records) if per_second is None else max(1, int(per_second / 10))
+    return [records[start : start + size] for start in range(0, len(records), max(1, size))]

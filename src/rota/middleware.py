@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from rota.context import Context
+    from rota.core.attempts import Vanished
     from rota.tasks import Call
 
 T = TypeVar("T")
@@ -34,9 +35,20 @@ class Middleware:
         """Goes around an attempt: `return await run()` in the middle. What it raises counts as the handler's."""
         return await run()
 
+    async def vanished(self, attempt: Vanished) -> None:
+        """Hears of an attempt that `attempt` could not see the end of: its process, or its whole worker, was killed.
+
+        Called in another process of the program, once in nearly all cases: again where that one was killed as well.
+        """
+
     def serve(self, app: Any) -> Any:
         """Goes around the HTTP API, where there is one: takes an ASGI application and returns one."""
         return app
+
+
+def is_heedful(middleware: Sequence[Middleware]) -> bool:
+    """True when one of them wants to hear of attempts that vanished."""
+    return any(type(one).vanished is not Middleware.vanished for one in middleware)
 
 
 async def wrap_enqueue(middleware: Middleware, call: Call[Any]) -> Call[Any]:

@@ -35,6 +35,8 @@ Act = Callable[[Sequence[JobRecord]], Coroutine[Any, Any, Outcomes]]
 Finder = Callable[[str | None, int], Coroutine[Any, Any, Page]]
 
 PAGE: Final = 100
+#: Whoever goes slowly looks so often whether it shall stop, and says that it is still there.
+REST_S: Final = 1.0
 #: Jobs that can be chosen one by one for an operation.
 MAX_CHOSEN: Final = 10_000
 #: Verb -> states of the jobs that it can do something to.
@@ -184,8 +186,22 @@ class Operations:
                 await operations.save(info, driver, "stopped")
             if page.cursor is None or answer != "saved":
                 return
-            if info.per_second is not None and jobs:
-                await asyncio.sleep(len(jobs) / info.per_second)
+            if info.per_second is not None and jobs and not await self._rest(info, driver, len(jobs) / info.per_second):
+                return
+
+    async def _rest(self, info: OperationInfo, driver: str, seconds: float) -> bool:
+        """Waits, and holds the operation meanwhile. False when it was asked to stop, or somebody else has taken it."""
+        operations = (await self._rota.checked_link()).operations
+        while seconds > REST_S:
+            await asyncio.sleep(REST_S)
+            seconds -= REST_S
+            answer = await operations.save(info, driver)
+            if answer == "stop":
+                await operations.save(info, driver, "stopped")
+            if answer != "saved":
+                return False
+        await asyncio.sleep(seconds)
+        return True
 
     async def _finder(self, info: OperationInfo) -> Finder:
         """Reads the jobs that it is about, from a cursor on."""
@@ -223,13 +239,10 @@ class Operations:
             for job in jobs
             if job.options.workflow in over
         }
-        store = await self._rota.checked_store()
-        for queue in {job.ref.queue for job in jobs}:
-            refs = [job.ref for job in jobs if job.ref.queue == queue and job.ref not in why]
-            for ref, outcome in zip(refs, await store.redrive(queue, refs), strict=True):
-                if outcome != "redriven":
-                    why[ref] = {"missing": "it is no more", "in_use": "its id has a newer run"}.get(outcome, outcome)
-            await self._rota.tell_dependents(queue)
+        outcomes = await self._rota.workflows.redrive([job for job in jobs if job.ref not in why])
+        for ref, outcome in outcomes.items():
+            if outcome != "redriven":
+                why[ref] = {"missing": "it is no more", "in_use": "its id has a newer run"}.get(outcome, outcome)
         return [why.get(job.ref, "") for job in jobs]
 
     async def _expected(self, where: Mapping[str, Any]) -> int:

@@ -47,7 +47,7 @@ from rota.errors import ConfigurationError, InvalidOption, PayloadTooLarge, Task
 from rota.failures import SUFFIX, FailureHandler, HandlerDecorator
 from rota.link import Durability, checked_durability
 from rota.signature import Signature
-from rota.store.store import NewJob
+from rota.store.door import NewJob
 
 if TYPE_CHECKING:
     from rota.client import Rota

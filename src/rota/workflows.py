@@ -246,6 +246,30 @@ class Workflows:
         # One that is no longer kept ended long ago.
         return {flow: state or "gone" for flow, state in states.items() if state not in REDRIVABLE}
 
+    async def redrive(self, records: Iterable[JobRecord]) -> dict[JobRef, str]:
+        """Gives dead letters another life; an outcome for each: "redriven", or why not.
+
+        A step of a workflow whose name is limited goes on as soon as that has a place.
+        """
+        flows = await self._rota.checked_flows()
+        by_flow: dict[str, list[JobRef]] = {}
+        for record in records:
+            by_flow.setdefault(record.options.workflow, []).append(record.ref)
+        limited = await flows.limited([flow for flow in by_flow if flow])
+        refs = [ref for flow, of_flow in by_flow.items() if flow not in limited for ref in of_flow]
+        outcomes: dict[JobRef, str] = {}
+        for flow in limited:
+            asked = by_flow[flow]
+            known = await flows.go_on_at(flow, asked)
+            outcomes |= dict.fromkeys(known, "redriven")
+            refs += [ref for ref in asked if ref not in known]
+        for queue in {ref.queue for ref in refs}:
+            of_queue = [ref for ref in refs if ref.queue == queue]
+            found = await self._rota.store.redrive(queue, of_queue)
+            outcomes |= dict(zip(of_queue, found, strict=True))
+            await self._rota.tell_dependents(queue)
+        return outcomes
+
 
 def _check_states(states: Collection[str]) -> None:
     unknown = [state for state in states if state not in get_args(WorkflowState)]

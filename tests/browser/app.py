@@ -83,3 +83,18 @@ async def spite(ctx: Context, text: str) -> None:
     ctx.progress(1, 2, text[:200])
     ctx.log(text)
     raise RuntimeError(text)
+
+
+@rota.task(queue="orders", retry=NO_RETRY)
+async def regret(receipt: str) -> None:
+    """Gives the money back; as long as the test does not allow it, it cannot."""
+    if not (FOLDER / "allowed-regret").exists():
+        raise ConnectionError("the bank is closed")
+
+
+if "ROTA_TEST_FORMER" in os.environ:
+
+    @rota.every(timedelta(hours=1))
+    @rota.task
+    async def forgotten() -> None:
+        """Was in the program before; now no worker declares it."""

@@ -1,43 +1,236 @@
-"""What a reader sees when something is missing: the server, or the right to see it."""
+"""How things look that go wrong, or that a reader may not do; and how the reader wants them to look."""
 
 from __future__ import annotations
 
-from playwright.async_api import Page, expect
+import re
 
-from rota import JobState
-from rota.server.tokens import Role, Tokens
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from rota.server.app import create_app
+from tests.browser import hands
+from tests.browser.conftest import DESKTOP
+from tests.browser.furniture import furnish
 from tests.browser.site import Site
+from tests.browser.test_accessibility import settled
+from tests.server.live import Live
+from tests.worker.crew import Crew
+
+#: Whatever changes something. What shows, filters or copies may be offered to everybody.
+CHANGING = re.compile(
+    "^(Redrive|Delete|Cancel|Retry|Resume|Pause|Purge|Drain|Run now|Edit|New job|New schedule|Enqueue|More|Stop|Choose)"
+)
+PLACES = {
+    "o": "Overview", "j": "Jobs", "w": "Workflows", "d": "Dead letters", "q": "Queues", "k": "Workers",
+    "s": "Schedules", "l": "Locks", "a": "Audit",
+}  # fmt: skip
 
 
-async def test_without_a_server_the_frame_stays_and_says_so(site: Site, page: Page) -> None:
-    await page.goto("/queues")
-    await expect(page.get_by_role("heading", name="Queues")).to_be_visible()
-    await page.context.set_offline(True)
-
-    await page.get_by_role("navigation", name="Pages").get_by_role("link", name="Locks").click()
-    await expect(page.get_by_text("The server does not answer")).to_be_visible()
-    await page.get_by_role("button", name="Try again").click()
-    await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
-
-    await page.context.set_offline(False)
-    await page.get_by_role("button", name="Try again").click()
-    await expect(page.get_by_text("No lock is held")).to_be_visible()
-    site.forgive("ERR_INTERNET_DISCONNECTED")
-    site.forgive("has to be loaded first")
+async def offered(page: Page) -> list[str]:
+    """The names of buttons, links and boxes that change something."""
+    main = page.get_by_role("main")
+    names = [
+        await one.evaluate("one => one.getAttribute('aria-label') ?? one.textContent")
+        for role in ("button", "link", "checkbox")
+        for one in await main.get_by_role(role).all()
+    ]
+    return [name for name in names if CHANGING.match(name.strip())]
 
 
-async def test_a_token_for_one_queue_sees_its_dead_letters_and_is_told_what_it_may_not_see(
-    guarded: Site, page: Page
-) -> None:
-    await guarded.start_worker()
-    await guarded.until(await guarded.tasks.bounce.enqueue("ada"), JobState.FAILED)
-    token, _ = await Tokens(guarded.rota).create(Role.OPERATOR, queues=["mail"])
-    await page.goto("/login?next=/dead")
-    await page.get_by_label("Token", exact=True).fill(token)
-    await page.get_by_role("button", name="Log in").click()
+@pytest.mark.timeout(180)
+async def test_a_viewer_is_offered_no_change_on_any_page(guarded: Site, page: Page) -> None:
+    furniture = await furnish(guarded)
+    await guarded.log_in(page, "viewer")
+    found: dict[str, list[str]] = {}
 
-    await expect(page.get_by_role("button", name="Redrive ConnectionError")).to_be_visible()
-    await page.get_by_role("navigation", name="Pages").get_by_role("link", name="Workflows").click()
-    await expect(page.get_by_text("A list of workflows concerns all queues")).to_be_visible()
-    guarded.forgive("401")
+    for name, path in furniture.paths().items():
+        if name not in ("new-job", "audit"):  # these say themselves that they are not for viewers
+            await page.goto(path)
+            await settled(page)
+            if names := await offered(page):
+                found[name] = names
+
+    assert found == {}
+    await page.goto("/audit")
+    await expect(page.get_by_text("The audit log is for admins.")).to_be_visible()
+    await page.goto("/jobs/new")
+    await expect(page.get_by_text("You may not enqueue jobs")).to_be_visible()
     guarded.forgive("403")
+
+
+async def test_an_operator_is_offered_what_viewers_are_not_and_no_purge(guarded: Site, page: Page) -> None:
+    await guarded.tasks.greet.enqueue("ann")
+    await guarded.log_in(page, "operator")
+    await page.goto("/queues")
+
+    await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    await expect(page.get_by_role("button", name="More for mail")).to_have_count(0)
+
+
+async def test_a_login_is_refused_after_too_many_tries(guarded: Site, page: Page) -> None:
+    for _ in range(30):
+        answer = await page.request.post("/api/session", data={"token": "wrong"})
+        if answer.status == 429:
+            break
+    await page.goto("/login")
+
+    await page.get_by_label("Token", exact=True).fill("wrong again")
+    await page.keyboard.press("Enter")
+
+    await expect(page.get_by_role("alert")).to_have_text("Too many failed logins from this address.")
+    await expect(page.get_by_role("button", name=re.compile(r"^Try again in \d+ s$"))).to_be_disabled()
+    guarded.forgive("401")
+    guarded.forgive("429")
+
+
+@pytest.mark.timeout(90)
+async def test_dead_workers_and_orphaned_schedules_are_shown_as_such(site: Site, page: Page) -> None:
+    former = await site.crew.start(queues="default", environment={"ROTA_TEST_FORMER": "1"})
+    job = await site.tasks.download.enqueue("film")
+    await site.until(job, "processing")
+    former.kill()
+    await site.start_worker()
+
+    await page.goto("/")
+    await expect(page.get_by_role("link", name="1 orphaned schedule")).to_be_visible(timeout=30_000)
+    await page.get_by_role("link", name="1 dead worker").click(timeout=30_000)
+    await page.get_by_text("1 worker of the last day, gone or dead").click()
+    gone = page.get_by_role("list", name="Workers that are gone")
+    await expect(gone.get_by_text("dead", exact=True)).to_be_visible()
+    await expect(gone.get_by_role("button", name="Drain")).to_have_count(0)
+
+    await page.goto("/schedules")
+    schedule = page.get_by_role("region", name="default:forgotten")
+    await expect(schedule.get_by_text("orphaned", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="More for forgotten").click()
+    await page.get_by_role("menuitem", name="Remove").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    await expect(schedule).to_have_count(0)
+    assert "forgotten" not in [one.name for one in await site.rota.schedules.list()]
+
+
+async def test_a_lost_connection_is_said_and_what_was_missed_is_shown_afterwards(
+    program_crew: Crew, browser: Browser
+) -> None:
+    served = Crew(program_crew.server, program_crew.namespace, program_crew.folder, module="tests.browser.app")
+    await program_crew.program.greet.enqueue("ann")
+    with Live(create_app(served.rota, auth="none")) as live:
+        url, port = live.url, live.port
+        context = await browser.new_context(base_url=url, viewport=DESKTOP)
+        page = await context.new_page()
+        await page.goto("/queues")
+        await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+
+    await expect(page.get_by_role("alert")).to_contain_text("Connection lost")
+    await program_crew.rota.queue("mail").pause()
+    again = Crew(program_crew.server, program_crew.namespace, program_crew.folder, module="tests.browser.app")
+    with Live(create_app(again.rota, auth="none"), port=port):
+        await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=15_000)
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        await expect(page.get_by_role("region", name="mail").get_by_text("paused", exact=True)).to_be_visible()
+        await context.close()
+    await program_crew.rota.close()
+
+
+async def test_nothing_changes_while_everything_is_held_still(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.goto("/queues")
+    queue = page.get_by_role("region", name="mail")
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+    await hands.press(page, page.get_by_role("button", name="Hold everything still"))
+    await expect(page.get_by_role("status").filter(has_text="paused")).to_be_visible()
+
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await site.rota.queue("mail").pause()
+    # What is asked now is answered after the event would have come.
+    await page.evaluate("fetch('api/overview').then((answer) => answer.json())")
+    await expect(queue.get_by_text("paused", exact=True)).to_have_count(0)
+    assert [url for url in asked if "/api/events" in url] == []
+
+    await hands.press(page, page.get_by_role("button", name="Go on updating"))
+    await expect(queue.get_by_text("paused", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(("key", "title"), PLACES.items(), ids=PLACES.values())
+async def test_a_key_leads_to_each_page(site: Site, page: Page, key: str, title: str) -> None:
+    await page.goto("/queues" if title == "Overview" else "/")
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+
+    await page.keyboard.press("g")
+    await page.keyboard.press(key)
+
+    await expect(page).to_have_title(f"{title} · Rota")
+
+
+async def test_keys_open_the_palette_the_form_and_the_filter(site: Site, page: Page) -> None:
+    await page.goto("/")
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+
+    for key in ("/", "Control+k", "?"):
+        await page.keyboard.press(key)
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+
+    await page.keyboard.press("n")
+    await expect(page.get_by_label("Task")).to_be_visible()
+    await page.goto("/jobs")
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+    await page.keyboard.press("f")
+    await expect(page.get_by_role("combobox", name="Filter jobs")).to_be_focused()
+    # Letters that are typed are no shortcuts.
+    await page.keyboard.type("n")
+    await expect(page).to_have_title("Jobs · Rota")
+
+
+async def test_the_palette_is_opened_and_used_with_the_mouse(site: Site, page: Page) -> None:
+    await page.goto("/")
+
+    await page.get_by_role("button", name="Jump to a job or page").click()
+    await page.get_by_role("option", name="Locks").click()
+
+    await expect(page).to_have_title("Locks · Rota")
+
+
+async def test_a_theme_is_chosen_with_keys_in_the_palette(site: Site, page: Page) -> None:
+    await page.goto("/")
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+    before = await page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("dialog").get_by_role("combobox").press_sequentially("theme dark")
+    await page.keyboard.press("Enter")
+
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert await page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != before
+
+
+async def test_the_theme_of_the_system_is_followed(site: Site, page: Page) -> None:
+    await page.emulate_media(color_scheme="light")
+    await page.goto("/")
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    light = await page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+    await page.emulate_media(color_scheme="dark")
+
+    await expect(page.locator("html")).not_to_have_css("background-color", light)
+
+
+@pytest.mark.parametrize(("wish", "moves"), [("reduce", False), ("no-preference", True)])
+async def test_nothing_moves_for_who_does_not_want_it(site: Site, page: Page, wish: str, *, moves: bool) -> None:
+    await site.start_worker()
+    job = await site.tasks.download.enqueue("film")
+    await site.until(job, "processing")
+    await page.emulate_media(reduced_motion="reduce" if wish == "reduce" else "no-preference")
+    await page.goto(f"/jobs/{job.id}")
+    await expect(page.get_by_role("main").get_by_text("processing").first).to_be_visible()
+
+    # What takes a thousandth of a second, or is done once, moves nothing.
+    running = await page.evaluate(
+        """() => document.getAnimations().filter((one) => {
+          const { duration, iterations } = one.effect.getTiming();
+          return duration > 1 && iterations > 1;
+        }).length"""
+    )
+    assert (running > 0) is moves

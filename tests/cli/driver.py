@@ -16,7 +16,8 @@ from rota import ErrorRecord, Rota
 from rota.core.codec import encode_error, encode_result
 from rota.core.job import DEFAULT_OPTIONS
 from rota.core.states import JobState
-from rota.store.store import Claimed, Completed, Failed, Store
+from rota.store.reports import Claimed, Completed, Failed
+from rota.store.store import Store
 from tests.cli.nursery import Nursery
 from tests.eventually import eventually_sync
 from tests.worker.crew import HOOKED, ROOT

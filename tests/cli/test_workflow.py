@@ -48,7 +48,10 @@ def test_show_draws_the_graph(cli: Cli, hand: Hand) -> None:
 def test_one_is_cancelled_once(cli: Cli, hand: Hand) -> None:
     flow = order(hand)
 
-    assert cli.run("workflow", "cancel", flow.id).out == f"workflow {flow.id} is cancelled\n"
+    refused = cli.run("workflow", "cancel", flow.id, code=2)
+    assert f"This cancels workflow order {flow.id} (running, 0 of 3 steps done); what was done is undone" in refused.err
+    assert flow.state_sync() == "running"
+    assert cli.run("workflow", "cancel", flow.id, "--yes").out == f"workflow {flow.id} is cancelled\n"
     assert "has ended" in cli.run("workflow", "cancel", flow.id, "--no-undo", code=4).err
 
 

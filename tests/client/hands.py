@@ -16,7 +16,7 @@ from rota import Job, Rota
 from rota.core.codec import encode_result
 from rota.core.job import Keep
 from rota.core.states import JobState
-from rota.store.store import Cancelled, Claimed
+from rota.store.reports import Cancelled, Claimed
 from tests.store.driver import Worker
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from rota import Event, InvalidOption, Job, Rota, StoreUnavailable, Task
+from rota import Event, InvalidOption, Job, Keep, Rota, StoreUnavailable, Task
 from tests.client.hands import Hand, connections_of
 from tests.eventually import eventually
 from tests.servers import OwnServers
@@ -256,3 +256,34 @@ async def test_following_survives_a_restart_and_ends_with_a_clear_error(own_serv
 
 
 async def _nothing() -> Any: ...
+
+
+async def test_events_of_one_task_leave_others_out(rota: Rota, send: Task[[], Any, Any]) -> None:
+    @rota.task(keep=Keep(finished=0, failed=0))
+    async def brief() -> None: ...
+
+    async with following(rota, task="brief") as follower:
+        made = await rota.enqueue_many([send.call(), brief.call(), send.call(), brief.call()])
+        mixed = [job for job in made if isinstance(job, Job)]
+        runs = [job.ref.run for job in mixed]
+        await follower.wait_for(1)
+        for job in mixed:
+            await job.cancel()  # nothing is kept of the brief ones then
+        await follower.wait_for(3)
+
+    assert [(event.verb, event.runs) for event in follower.heard] == [
+        ("enqueue", (runs[1], runs[3])), ("cancelled", (runs[1],)), ("cancelled", (runs[3],)),
+    ]  # fmt: skip
+
+
+async def test_events_of_a_task_beyond_the_hundred_that_have_a_number(rota: Rota) -> None:
+    def noop() -> None: ...
+
+    tasks = [rota.task(name=f"t{number}")(noop) for number in range(103)]
+    async with following(rota, task="t102") as follower:
+        made = await rota.enqueue_many(task.call() for task in tasks)
+        await follower.wait_for(1)
+
+    last = made[102]
+    assert isinstance(last, Job)
+    assert [event.runs for event in follower.heard] == [(last.ref.run,)]

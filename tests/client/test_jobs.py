@@ -28,7 +28,7 @@ from rota import (
 )
 from rota.core.codec import encode_error, encode_result
 from rota.core.job import ErrorRecord
-from rota.store.store import Failed
+from rota.store.reports import Failed
 from tests.client.hands import Hand, dump, job_keys, move_to
 from tests.eventually import eventually
 from tests.servers import OwnServers

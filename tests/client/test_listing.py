@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rota import Call, InvalidOption, Job, JobRecord, JobState, Page, Rota, Task
 from rota.core.codec import encode_error
 from rota.core.job import ErrorRecord, Keep
-from rota.store.store import Claimed, Completed, Failed
+from rota.store.reports import Claimed, Completed, Failed
 from tests.client.hands import Hand, calls_of
 from tests.eventually import eventually
 from tests.servers import Server
@@ -139,6 +139,26 @@ async def test_pages_go_over_all_queues(rota: Rota, send: Task[[int], Any, Any],
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_large_page_is_read_by_calls_that_read_few_jobs_each(
+    rota: Rota, send: Task[[int], Any, Any], home_server: Server
+) -> None:
+    """No call keeps the server to itself for long, however many jobs are asked for."""
+    await rota.enqueue_many(send.call(number) for number in range(250))
+    with home_server.client() as client:
+        before = _script_calls(client)
+        page = await rota.jobs(JobState.PENDING, limit=1000)
+        calls = _script_calls(client) - before
+
+    assert numbers(page.jobs) == list(range(250))
+    assert page.cursor is None
+    assert calls >= 3
+
+
+def _script_calls(client: redis.Redis) -> int:
+    stats: Any = client.info("commandstats")
+    return stats["cmdstat_evalsha"]["calls"]
 
 
 async def test_filters_find_what_they_say(rota: Rota, hand: Hand) -> None:

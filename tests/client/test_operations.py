@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from rota import InvalidOption, JobState, OperationNotFound, Rota, Task
 from rota.store.operations import HOLD_MS
 from tests.client.hands import Hand
 from tests.client.test_listing import all_numbers, end_all, many
+from tests.eventually import eventually
 
 
 @pytest.fixture
@@ -171,6 +173,34 @@ async def test_one_that_is_stopped_does_no_more(rota: Rota, send: Task[[int], An
     assert [await job.state() for job in jobs] == [JobState.PENDING] * 3
     await rota.operations.stop(info.id)
     assert (await rota.operations.get(info.id)).state == "stopped"
+
+
+async def test_one_that_goes_slowly_stays_held_and_is_stopped_between_two_jobs(
+    rota: Rota, send: Task[[int], Any, Any]
+) -> None:
+    await many(send, 3)
+    info = await rota.operations.start("cancel", where={"queue": "default"}, per_second=0.001)
+    gateway = (await rota.checked_link()).gateway
+
+    async def is_held_until() -> float:
+        return float(await gateway.command("ZSCORE", rota.keys.shared("operation_due"), info.id))
+
+    async def has_begun() -> bool:
+        return (await rota.operations.get(info.id)).done == 1
+
+    async def is_held_longer() -> bool:
+        return await is_held_until() > before
+
+    async with asyncio.TaskGroup() as group:
+        driving = group.create_task(rota.operations.run(info.id))
+        await eventually(has_begun)
+        before = await is_held_until()
+        await eventually(is_held_longer)
+        await rota.operations.stop(info.id)
+        await eventually(driving.done)
+
+    assert (driving.result().state, driving.result().done) == ("stopped", 1)
+    assert await counts(rota) == {"pending": 2, "cancelled": 1}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import redis
 from rota import InvalidOption, Job, JobNotFound, JobState, Rota, Task
 from rota.core.codec import encode_error
 from rota.core.job import ErrorRecord, Keep
-from rota.store.store import Failed, Store
+from rota.store.reports import Failed
+from rota.store.store import Store
 from tests.client.hands import Hand, calls_of, move_to
 
 

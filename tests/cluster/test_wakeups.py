@@ -10,9 +10,10 @@ from redis.client import PubSub
 from redis.crc import key_slot
 
 from rota.store.address import parse_address
+from rota.store.door import NewJob
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
-from rota.store.store import NewJob, Store
+from rota.store.store import Store
 from tests.cluster.conftest import QUEUES
 from tests.cluster.nodes import Cluster
 from tests.eventually import eventually

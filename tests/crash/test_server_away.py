@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rota import Job
-from rota.store.store import LEASE_MS
+from rota.store.bounds import LEASE_MS
 from tests.eventually import eventually
 from tests.servers import Kind, OwnServers
 from tests.worker.crew import Crew, Stopwatch

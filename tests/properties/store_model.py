@@ -30,7 +30,9 @@ class Run:
     priority: int
     due: int
     state: str
+    #: When it expires, while it waits for its first start; and when that is, whether it waits or not.
     expires: int | None = None
+    deadline: int | None = None
     max_stalls: int = 3
     at_most_once: bool = False
     keeps_nothing: bool = False
@@ -244,9 +246,7 @@ class Model:
         for run in self.scheduled():
             if run.due <= self.now:
                 run.state = "pending"
-        for run in [*self.pending(), *self.scheduled()]:
-            if run.expires is not None and run.expires <= self.now:
-                self._end(run, "cancelled")
+        self._expire()
         if not may_reap:
             return
         for run in list(self.runs.values()):
@@ -256,6 +256,12 @@ class Model:
                 self._come_back(run, is_charged=not never_heard, is_started=not never_heard)
             elif run.is_stopping and run.lease <= self.now:
                 self._release(run)
+        self._expire()
+
+    def _expire(self) -> None:
+        for run in [*self.pending(), *self.scheduled()]:
+            if run.expires is not None and run.expires <= self.now:
+                self._end(run, "cancelled")
 
     def _try_again(self, run: Run, delay: int) -> None:
         run.due = self.now + delay
@@ -265,6 +271,7 @@ class Model:
         run.state = "pending"
         if not is_started:
             run.attempt -= 1
+            run.expires = run.deadline if run.attempt == 0 else None
         if not is_charged:
             run.handbacks += 1
             return

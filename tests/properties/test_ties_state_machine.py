@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import random
-import secrets
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, rule
 
 from rota.core.after import checked_parents, may_fail
 from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
 from rota.core.states import JobState
 from rota.errors import JobNotFound
-from rota.store import scripts
-from rota.store.keys import Keys
-from rota.store.store import Cancelled as GivenUp
-from rota.store.store import Claimed, Completed, Failed, Lost, NewJob, Report, Returned, Snoozed, Store
+from rota.store.door import NewJob
+from rota.store.reports import Cancelled as GivenUp
+from rota.store.reports import Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
-from tests.leaks import delete_keys
-from tests.properties.test_store_state_machine import EPOCH_MS, FROZEN, Repeating
+from tests.properties.frame import EPOCH_MS, Bench, Chance, Machine, Steps, choose, rarely, run_examples, walk
 from tests.properties.ties_model import LEASE_MS, Asked, Key, Model, Run
 from tests.scale import IS_LONG
-from tests.servers import Server
-from tests.store.driver import STATES, Driver, body
+from tests.store.driver import STATES, body
 
-T = TypeVar("T")
 QUEUES: Final = ("q", "r")
 IDS: Final = ("", "", "a", "a", "b")
 LOCKS: Final = ("", "", "l", "m")
@@ -55,7 +41,6 @@ FLAGS: Final = (
     Update(data=False, retry=False, max_stalls=False, options=False, run_at=False).flags,
     Update(reset_counts=True).flags,
 )
-Chance = st.DataObject | random.Random
 
 queues = st.sampled_from(QUEUES)
 wishes = st.tuples(
@@ -71,25 +56,22 @@ wishes = st.tuples(
 Wish = tuple[str, int, int, int | None, str, int, bool, str]
 
 
-class TiesMachine(RuleBasedStateMachine):
+class TiesMachine(Machine):
     """Producers, workers and couriers on two queues."""
 
-    def __init__(self, driver: Driver, gateway: Repeating, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self.loop = loop
-        self.driver = driver
-        self.driver.keys = Keys(f"p{secrets.token_hex(5)}")
-        self.gateway = gateway
+    all_queues = QUEUES
+
+    def __init__(self, bench: Bench) -> None:
         self.model = Model(EPOCH_MS, QUEUES)
-        self.client = Store(gateway, self.driver.keys, "client")
-        self.worker = Store(gateway, self.driver.keys, "w1")
-        self.observer = Store(gateway, self.driver.keys, "observer")
+        super().__init__(bench, self.model)
+        self.client = self.store("client")
         self.ties = Ties(self.client)
         self.call = self.data = 0
-        self.claimed: list[Claimed] = []
         #: every run ever made
         self.refs: dict[Key, JobRef] = {}
-        self._set_clock()
+
+    def find(self, queue: str, run: str) -> Run | None:
+        return self.model.runs.get((queue, run))
 
     @initialize()
     def begin(self) -> None:
@@ -102,14 +84,13 @@ class TiesMachine(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([1, 999, 2_000, 5_000]))
     def time_passes(self, ms: int) -> None:
-        self.model.now += ms
-        self._set_clock()
+        self.pass_time(ms)
 
     @rule(queue=queues)
     def leases_run_out(self, queue: str) -> None:
         for _ in range(6):
             self.time_passes(1_500)
-            self._do(self.observer.heartbeat(queue, [], lease_ms=LEASE_MS))
+            self.do(self.store("observer").heartbeat(queue, [], lease_ms=LEASE_MS))
             self.model.tick(queue)
         self.claim(queue, 0, False)
 
@@ -118,7 +99,7 @@ class TiesMachine(RuleBasedStateMachine):
     @rule(queue=queues, batch=st.lists(wishes, min_size=1, max_size=3), is_repeated=st.booleans())
     def enqueue(self, queue: str, batch: list[Wish], is_repeated: bool) -> None:
         asked = [self._asked(wish) for wish in batch]
-        made = self._do(self.client.enqueue(queue, [self._job(one) for one in asked]), is_repeated)
+        made = self.do(self.client.enqueue(queue, [self._job(one) for one in asked]), is_repeated)
         for one, wanted in zip(made, asked, strict=True):
             outcome, holder = self.model.enqueue(queue, wanted)
             assert one.outcome == outcome
@@ -138,14 +119,14 @@ class TiesMachine(RuleBasedStateMachine):
     @rule(data=st.data(), queue=queues, wish=wishes, count=st.integers(1, 3), is_repeated=st.booleans())
     def after(self, data: Chance, queue: str, wish: Wish, count: int, is_repeated: bool) -> None:
         parents = [self._some_run(data, lambda run: run.is_unfinished) for _ in range(count)]
-        self._tie(queue, wish, [may_fail(ref) if _choose(data, [0, 0, 1]) else ref for ref in parents], is_repeated)
+        self._tie(queue, wish, [may_fail(ref) if choose(data, [0, 0, 1]) else ref for ref in parents], is_repeated)
 
     @rule(data=st.data(), wish=wishes, is_repeated=st.booleans())
     def after_the_same_again(self, data: Chance, wish: Wish, is_repeated: bool) -> None:
         tied = [run for run in self.model.runs.values() if run.after]
         if not tied:
             return
-        again = _choose(data, tied)
+        again = choose(data, tied)
         parents = [may_fail(name[1:]) if name.startswith("?") else name for name in again.after]
         self._tie(again.queue, (again.id, *wish[1:]), parents, is_repeated)
 
@@ -155,37 +136,37 @@ class TiesMachine(RuleBasedStateMachine):
         ref = self._some_run(data, lambda run: run.is_unfinished)
         named = checked_parents([ref])
         asked = replace(self._asked(wish), keeps_nothing=False, after=tuple(map(str, named)))
-        prepared, held = self._do(self.ties.prepare(queue, {0: Tied(self._job(asked), named)}))
+        prepared, held = self.do(self.ties.prepare(queue, {0: Tied(self._job(asked), named)}))
         outcome, _ = self.model.enqueue(queue, replace(asked, flags="-"))
         assert bool(held) == (outcome != "untied")
         parent = self.model.stands(*_key(ref), ref.id)
         if is_tied and prepared and parent is not None:
-            self._do(self.ties.register([Edge(queue, one.run, parent) for one in prepared for parent in one.parents]))
+            self.do(self.ties.register([Edge(queue, one.run, parent) for one in prepared for parent in one.parents]))
             self.model.register(parent, (queue, prepared[0].run), str(ref))
 
     @rule(queue=queues)
     def sweep(self, queue: str) -> None:
         """Nothing is old enough, but for what was never made visible."""
-        self._do(self.client.sweep(queue))
+        self.do(self.client.sweep(queue))
 
     @rule(data=st.data(), verb=st.sampled_from(["any", "any", "waiting", "delete"]), is_repeated=st.booleans())
     def cancel_or_delete(self, data: Chance, verb: str, is_repeated: bool) -> None:
         ref = self._some_run(data, lambda run: run.is_unfinished)
         if verb == "delete":
-            assert self._do(self.client.delete(ref), is_repeated) == self.model.delete(*_key(ref))
+            assert self.do(self.client.delete(ref), is_repeated) == self.model.delete(*_key(ref))
         else:
-            outcome = self._do(self.client.cancel(ref, reach=verb, reason="no"), is_repeated)
+            outcome = self.do(self.client.cancel(ref, reach=verb, reason="no"), is_repeated)
             assert outcome.removeprefix("ended ") == self.model.cancel(*_key(ref), verb)
 
     @rule(data=st.data(), is_repeated=st.booleans())
     def redrive(self, data: Chance, is_repeated: bool) -> None:
         ref = self._some_run(data, lambda run: run.state == "failed")
-        (outcome,) = self._do(self.client.redrive(ref.queue, [ref]), is_repeated)
+        (outcome,) = self.do(self.client.redrive(ref.queue, [ref]), is_repeated)
         assert outcome == self.model.redrive(*_key(ref))
 
     @rule(queue=queues, is_repeated=st.booleans())
     def purge(self, queue: str, is_repeated: bool) -> None:
-        assert self._do(self.client.purge(queue, 1), is_repeated) == self.model.purge_one(queue)
+        assert self.do(self.client.purge(queue, 1), is_repeated) == self.model.purge_one(queue)
 
     # --- workers -----------------------------------------------------------------------------------------------
 
@@ -193,8 +174,8 @@ class TiesMachine(RuleBasedStateMachine):
     def claim(self, queue: str, limit: int, is_repeated: bool) -> None:
         self.call += 1
         token = f"t{self.call}"
-        claim = self.worker.claim(queue, limit, call=self.call, token=token, lease_ms=LEASE_MS)
-        brought = self._do(claim, is_repeated).jobs
+        claim = self.store("w1").claim(queue, limit, call=self.call, token=token, lease_ms=LEASE_MS)
+        brought = self.do(claim, is_repeated).jobs
         expected = self.model.claim(queue, token, limit)
         assert [(job.run, job.claim, job.counts) for job in brought] == [
             (run.run, run.claim, run.counts) for run in expected
@@ -204,20 +185,20 @@ class TiesMachine(RuleBasedStateMachine):
     @rule(data=st.data(), verb=st.sampled_from(VERBS), delay=st.sampled_from(DELAYS), is_repeated=st.booleans())
     def report(self, data: Chance, verb: str, delay: int | None, is_repeated: bool) -> None:
         """Any claim ever made reports: only the newest of a run may win."""
-        owning = [job for job in self.claimed if self._owns(job)]
-        job = _choose(data, [*owning * 4, *self.claimed])
+        job = self.some_claim(data)
         run, claim = job.run, job.claim
+        started = "started" if delay is None else "unstarted"
         reports: dict[str, Report] = {
-            "complete": Completed(run, claim, self._rule(job, JobState.COMPLETED), b"1"),
+            "complete": Completed(run, claim, self.rule_of(job, JobState.COMPLETED), b"1"),
             "fail": Failed(
-                run, claim, "final" if delay is None else f"+{delay}", self._rule(job, JobState.FAILED), b"{}"
+                run, claim, "final" if delay is None else f"+{delay}", self.rule_of(job, JobState.FAILED), b"{}"
             ),
             "snooze": Snoozed(run, claim, f"+{delay or 0}"),
-            "return": Returned(run, claim, "started"),
+            "return": Returned(run, claim, started),
             "give up": GivenUp(run, claim, "no"),
             "lose": Lost(run, claim),
         }
-        refused = self._do(self.worker.report(job.queue, [reports[verb]]), is_repeated)
+        refused = self.do(self.store("w1").report(job.queue, [reports[verb]]), is_repeated)
         expected = self.model.refusal(job.queue, run, claim)
         assert refused == ({} if expected is None else {run: expected})
         if expected is None:
@@ -227,13 +208,13 @@ class TiesMachine(RuleBasedStateMachine):
 
     @rule(queue=queues, is_repeated=st.booleans())
     def post(self, queue: str, is_repeated: bool) -> None:
-        self._do(self.ties.post(queue), is_repeated)
+        self.do(self.ties.post(queue), is_repeated)
         self.model.post(queue)
 
     @rule(queue=queues)
     def a_courier_dies(self, queue: str) -> None:
         keys = self.client.script_keys("take", queue)
-        self._do(self.gateway.run("take", keys, [SLICE, HOLD_MS]))
+        self.do(self.gateway.run("take", keys, [SLICE, HOLD_MS]))
         self.model.take_and_die(queue)
 
     # --- what must hold ----------------------------------------------------------------------------------------
@@ -289,16 +270,6 @@ class TiesMachine(RuleBasedStateMachine):
                 counts = (run.attempt, run.failures, run.stalls, run.snoozes, run.handbacks)
                 assert (claim, tuple(map(int, rest[3:8]))) == (run.claim, counts), run
 
-    def check(self) -> None:
-        for queue in QUEUES:
-            self.driver.check(queue=queue)
-
-    def teardown(self) -> None:
-        try:
-            self.check()
-        finally:
-            delete_keys(self.driver.redis, self.driver.keys.namespace)
-
     # --- within ------------------------------------------------------------------------------------------------
 
     def _tie(self, queue: str, wish: Wish, parents: Sequence[Any], is_repeated: bool) -> None:
@@ -309,9 +280,9 @@ class TiesMachine(RuleBasedStateMachine):
         found = {parent.name: self.model.stands(*_key(parent.ref), parent.ref.id) for parent in named}
         if outcome == "untied" and None in found.values():
             with pytest.raises(JobNotFound):
-                self._do(call, is_repeated)
+                self.do(call, is_repeated)
             return
-        (made,) = self._do(call, is_repeated)
+        (made,) = self.do(call, is_repeated)
         if outcome not in ("untied", "made"):
             assert holder is not None
             assert (made.run, made.outcome) == (holder.run, outcome)
@@ -331,37 +302,23 @@ class TiesMachine(RuleBasedStateMachine):
         return Asked(id, priority, now + delay, self.data, lock, expires, max_stalls, keeps_nothing, flags)
 
     def _job(self, asked: Asked) -> NewJob:
+        expiry = "" if asked.expires is None else f"+{asked.expires - self.model.now}"
         options: dict[str, Any] = {"max_stalls": asked.max_stalls, "lock": asked.lock, "after": asked.after}
         if asked.keeps_nothing:
             options["keep"] = Keep(finished=0, failed=0)
+        if expiry:
+            options["expires_ms"] = int(expiry)
         written = body([asked.data], priority=asked.priority, **options)
-        expiry = "" if asked.expires is None else str(asked.expires)
         return NewJob(asked.id, asked.priority, str(asked.due), expiry, written, asked.flags)
 
     def _made(self, queue: str, run: str, id: str) -> None:
         assert run > max((name for of, name in self.refs if of == queue), default=""), "runs only grow"
         self.refs[queue, run] = JobRef(queue, id, run)
 
-    def _set_clock(self) -> None:
-        self.driver.redis.set(FROZEN, self.model.now, px=600_000)
-
-    def _do(self, call: Coroutine[Any, Any, T], is_repeated: bool = False) -> T:
-        self.gateway.repeats = is_repeated
-        return self.loop.run_until_complete(call)
-
     def _some_run(self, data: Chance, is_preferred: Callable[[Run], bool]) -> JobRef:
         """Mostly one of those that the call is for; sometimes any that ever was."""
         preferred = [key for key, run in self.model.runs.items() if is_preferred(run)]
-        return self.refs[_choose(data, [*preferred * 3, *self.refs])]
-
-    def _owns(self, job: Claimed) -> bool:
-        run = self.model.runs.get((job.queue, job.run))
-        return run is not None and run.state == "processing" and run.claim == job.claim
-
-    def _rule(self, job: Claimed, state: JobState) -> str:
-        run = self.model.runs.get((job.queue, job.run))
-        keep = Keep(finished=0, failed=0) if run is not None and run.keeps_nothing else Keep()
-        return keep.rule(state)
+        return self.refs[choose(data, [*preferred * 3, *self.refs])]
 
 
 def _key(ref: JobRef) -> Key:
@@ -369,87 +326,46 @@ def _key(ref: JobRef) -> Key:
     return ref.queue, ref.run
 
 
-def _choose(data: Chance, options: Sequence[T]) -> T:
-    return data.choice(options) if isinstance(data, random.Random) else data.draw(st.sampled_from(options))
-
-
-@pytest.fixture
-def new_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], TiesMachine]]:
-    """Makes machines that share their connections; their clock stands still until they move it."""
-    plain = scripts._text_of
-
-    def with_frozen_clock(name: str, clock: str = "") -> str:
-        if name == "now_ms" and clock == FROZEN:
-            return f'local function now_ms()\n  return tonumber(redis.call("GET", "{FROZEN}"))\nend\n'
-        return plain(name, clock)
-
-    monkeypatch.setattr(scripts, "_text_of", with_frozen_clock)
-    loop = asyncio.new_event_loop()
-    driver = Driver(server, "p")
-    gateway = Repeating(driver.gateway.address, clock=FROZEN)
-    yield lambda: TiesMachine(driver, gateway, loop)
-    driver.redis.delete(FROZEN)
-    loop.run_until_complete(gateway.close())
-    loop.run_until_complete(driver.close())
-    loop.close()
-
-
 @pytest.mark.timeout(7_200 if IS_LONG else 600)
-def test_ties_do_what_dictionaries_would(new_machine: Callable[[], TiesMachine]) -> None:
+def test_ties_do_what_dictionaries_would(bench: Bench) -> None:
     """S2-13 to S2-17, S3-1, S3-4, S3-11, S4-8 to S4-13, S4-26 to S4-31, Q-9: in any order of calls."""
-    run_state_machine_as_test(
-        cast("type[TiesMachine]", new_machine),
-        settings=settings(
-            max_examples=400 if IS_LONG else 25,
-            stateful_step_count=60 if IS_LONG else 30,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-        ),
-    )
+    run_examples(lambda: TiesMachine(bench), examples=400 if IS_LONG else 25, steps=60 if IS_LONG else 30)
 
 
-#: What a walk does next, and how often.
-STEPS: Final[Sequence[tuple[int, Callable[[TiesMachine, random.Random], None]]]] = (
+STEPS: Final[Steps[TiesMachine]] = (
     (2, lambda m, rng: m.time_passes(rng.choice([1, 999, 2_000, 5_000]))),
     (1, lambda m, rng: m.leases_run_out(rng.choice(QUEUES))),
-    (4, lambda m, rng: m.enqueue(rng.choice(QUEUES), [_wish(rng) for _ in range(rng.randint(1, 3))], _rarely(rng))),
-    (4, lambda m, rng: m.enqueue_a_known_id(rng, _wish(rng), _rarely(rng))),
-    (4, lambda m, rng: m.after(rng, rng.choice(QUEUES), _wish(rng), rng.randint(1, 3), _rarely(rng))),
-    (2, lambda m, rng: m.after_the_same_again(rng, _wish(rng), _rarely(rng))),
+    (4, lambda m, rng: m.enqueue(rng.choice(QUEUES), [_wish(rng) for _ in range(rng.randint(1, 3))], rarely(rng))),
+    (4, lambda m, rng: m.enqueue_a_known_id(rng, _wish(rng), rarely(rng))),
+    (4, lambda m, rng: m.after(rng, rng.choice(QUEUES), _wish(rng), rng.randint(1, 3), rarely(rng))),
+    (2, lambda m, rng: m.after_the_same_again(rng, _wish(rng), rarely(rng))),
     (1, lambda m, rng: m.a_producer_dies(rng, rng.choice(QUEUES), _wish(rng), rng.random() < 0.7)),
     (1, lambda m, rng: m.sweep(rng.choice(QUEUES))),
-    (2, lambda m, rng: m.cancel_or_delete(rng, rng.choice(["any", "any", "waiting", "delete"]), _rarely(rng))),
-    (2, lambda m, rng: m.redrive(rng, _rarely(rng))),
-    (1, lambda m, rng: m.purge(rng.choice(QUEUES), _rarely(rng))),
-    (6, lambda m, rng: m.claim(rng.choice(QUEUES), rng.choice([0, 1, 1, 2, 4]), _rarely(rng))),
-    (9, lambda m, rng: m.report(rng, rng.choice(VERBS), rng.choice(DELAYS), _rarely(rng))),
-    (3, lambda m, rng: m.post(rng.choice(QUEUES), _rarely(rng))),
+    (2, lambda m, rng: m.cancel_or_delete(rng, rng.choice(["any", "any", "waiting", "delete"]), rarely(rng))),
+    (2, lambda m, rng: m.redrive(rng, rarely(rng))),
+    (1, lambda m, rng: m.purge(rng.choice(QUEUES), rarely(rng))),
+    (6, lambda m, rng: m.claim(rng.choice(QUEUES), rng.choice([0, 1, 1, 2, 4]), rarely(rng))),
+    (9, lambda m, rng: m.report(rng, rng.choice(VERBS), rng.choice(DELAYS), rarely(rng))),
+    (3, lambda m, rng: m.post(rng.choice(QUEUES), rarely(rng))),
     (1, lambda m, rng: m.a_courier_dies(rng.choice(QUEUES))),
 )
 
 
 @pytest.mark.timeout(7_200 if IS_LONG else 120)
-def test_ties_do_what_dictionaries_would_on_long_walks(new_machine: Callable[[], TiesMachine]) -> None:
+def test_ties_do_what_dictionaries_would_on_long_walks(bench: Bench) -> None:
     """Q-9: the same machine, walked at random for longer."""
-    seed = int(os.environ.get("ROTA_TEST_SEED") or secrets.randbits(32))
-    weights = [weight for weight, _ in STEPS]
-    for walk in range(250 if IS_LONG else 15):
-        rng = random.Random(f"{seed}-{walk}")
-        machine = new_machine()
+
+    def begun() -> TiesMachine:
+        machine = TiesMachine(bench)
         machine.begin()
-        try:
-            for _, step in rng.choices(STEPS, weights, k=100):
-                step(machine, rng)
-                machine.all_is_as_the_model_says()
-                if rng.random() < 0.04:
-                    machine.check()
-            machine.teardown()
-        except Exception as error:
-            error.add_note(f"walk it again with ROTA_TEST_SEED={seed}; it was walk {walk}")
-            raise
+        return machine
 
+    def look(machine: TiesMachine, rng: random.Random) -> None:
+        machine.all_is_as_the_model_says()
+        if rng.random() < 0.04:
+            machine.check()
 
-def _rarely(rng: random.Random) -> bool:
-    return rng.random() < 0.3
+    walk(begun, STEPS, walks=250 if IS_LONG else 15, length=100, look=look)
 
 
 def _wish(rng: random.Random) -> Wish:

@@ -33,7 +33,9 @@ class Run:
     data: int
     lock: str = ""
     after: tuple[str, ...] = ()
+    #: When it expires, while it waits for its first start; and when that is, whether it waits or not.
     expires: int | None = None
+    deadline: int | None = None
     max_stalls: int = 3
     keeps_nothing: bool = False
     state: str = "waiting"
@@ -214,7 +216,7 @@ class Model:
         """The run that the store says it has made."""
         made = Run(
             queue=queue, run=run, id=id, is_named=bool(asked.id), priority=asked.priority, due=asked.due,
-            data=asked.data, lock=asked.lock, after=asked.after, expires=asked.expires,
+            data=asked.data, lock=asked.lock, after=asked.after, expires=asked.expires, deadline=asked.expires,
             max_stalls=asked.max_stalls, keeps_nothing=asked.keeps_nothing, is_due=asked.due <= self.now,
         )  # fmt: skip
         if holder is not None:
@@ -354,7 +356,10 @@ class Model:
                 self._wait_again(run, self.now + (delay or 0))
             case "return":
                 run.handbacks += 1
+                is_started = delay is None
+                run.attempt -= 0 if is_started else 1
                 self._wait_again(run, run.due)
+                run.expires = None if is_started or run.attempt > 0 else run.deadline
             case _:
                 self._stall(run)
 
@@ -420,7 +425,7 @@ class Model:
         newest = self.queues[run.queue].ids.get(run.id)
         if not run.is_doomed or run.dooms or newest != (run.run if run.is_named else None):
             return
-        run.state, run.is_doomed = "waiting", False
+        run.state, run.is_doomed, run.expires = "waiting", False, run.deadline
         run.is_due = run.due <= self.now
         self._tell(run, "waiting")
 
@@ -468,7 +473,8 @@ class Model:
             run.max_stalls = asked.max_stalls
         if "o" in asked.flags:
             run.priority, run.keeps_nothing = asked.priority, asked.keeps_nothing
-            run.expires = asked.expires if run.attempt == 0 else None
+            run.deadline = asked.expires
+            run.expires = run.deadline if run.attempt == 0 else None
         if (run.place, run.lock) != before:
             run.is_due = run.due <= self.now
 
@@ -482,6 +488,7 @@ class Model:
             run.max_stalls = follower.max_stalls if "s" in flags else run.max_stalls
             if "o" in flags:
                 run.priority, run.keeps_nothing = follower.priority, follower.keeps_nothing
+                run.deadline = follower.deadline
             if "t" in flags or "l" in flags:
                 run.due = max(run.due, follower.due)
             if "c" in flags:

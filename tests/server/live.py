@@ -13,10 +13,10 @@ from tests.eventually import eventually_sync
 
 
 class Live:
-    """An application served by uvicorn in a thread of its own, on a free port of the loopback."""
+    """An application served by uvicorn in a thread of its own, on the loopback: on a free port, unless told."""
 
-    def __init__(self, app: FastAPI) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, app: FastAPI, *, port: int = 0) -> None:
+        self._socket = socket.create_server(("127.0.0.1", port))
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)

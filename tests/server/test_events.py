@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -148,6 +147,16 @@ def test_topics_and_filters_say_what_is_wanted(live: Live) -> None:
     assert httpx2.get(f"{live.url}/api/events", params={"job": "nobody"}).status_code == 404
 
 
+def test_a_task_may_be_asked_for(live: Live) -> None:
+    at = position(live)
+    with follow(live, after=at, task="wanted") as reader:
+        post(live, queue="mail")
+        run = post(live, queue="mail", type="wanted").partition(":")[2].partition("-")[0]
+        seen = next(message for message in iter(reader.next, None) if message.get("data"))
+
+    assert [(change["verb"], change["runs"]) for change in seen["data"]["changes"]] == [("enqueue", [run])]
+
+
 def test_a_token_for_one_queue_hears_of_no_other(rota: Rota) -> None:
     text, _ = rota.wait_for(Tokens(rota).create(Role.VIEWER, queues=["mail"]))
     rota.close_sync()
@@ -166,29 +175,6 @@ def test_a_token_for_one_queue_hears_of_no_other(rota: Rota) -> None:
         headers = {"Authorization": f"Bearer {text}"}
         assert httpx2.get(f"{live.url}/api/events?queue=images", headers=headers).status_code == 403
     rota.close_sync()
-
-
-def test_readers_that_do_not_read_change_nothing_for_others(live: Live, rota: Rota, app: FastAPI) -> None:
-    at = position(live)
-    head = f"GET /api/events?topics=jobs,stats&after={at} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
-    stalled = [socket.create_connection(("127.0.0.1", live.port)) for _ in range(50)]
-    try:
-        for one in stalled:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-            one.sendall(head)
-        server = app.state.rota_server
-        eventually_sync(lambda: server.readers == 50)
-        with follow(live, after=at) as reader:
-            ids = [post(live, queue="mail") for _ in range(5)]
-            heard: list[str] = []
-            while len(heard) < len(ids):
-                for change in reader.next()["data"]["changes"]:
-                    heard += change["runs"]
-            assert [job_id.partition(":")[2].partition("-")[0] for job_id in ids] == heard
-    finally:
-        for one in stalled:
-            one.close()
-    eventually_sync(lambda: server.readers == 0)
 
 
 def test_there_are_not_more_readers_than_allowed(rota: Rota) -> None:
@@ -227,6 +213,22 @@ def test_one_connection_tells_of_workers_workflows_operations_and_schedules(live
     assert told == {
         "workers": ["w1"], "workflows": ["flow"], "operations": [operation], "schedules": ["mail:hourly"],
     }  # fmt: skip
+
+
+def test_what_becomes_of_a_workflow_and_a_schedule_is_told(live: Live) -> None:
+    schedule = {"rule": {"every": 60}, "type": "x", "queue": "mail"}
+    httpx2.put(f"{live.url}/api/schedules/hourly", json=schedule).raise_for_status()
+    steps = {"name": "order", "id": "flow", "steps": [{"type": "x", "queue": "mail"}]}
+    httpx2.post(f"{live.url}/api/workflows", json=steps).raise_for_status()
+    at = position(live)
+    with follow(live, after=at, topics="workflows,schedules") as reader:
+        told: dict[str, list[str]] = {}
+        httpx2.post(f"{live.url}/api/workflows/flow/cancel").raise_for_status()
+        httpx2.post(f"{live.url}/api/schedules/mail:hourly/run").raise_for_status()
+        while not {"workflows", "schedules"} <= told.keys():
+            told |= {name: ids for name, ids in reader.next().get("data", {}).items() if ids}
+
+    assert told == {"workflows": ["flow"], "schedules": ["mail:hourly"]}
 
 
 async def _announce(rota: Rota, worker: str) -> None:

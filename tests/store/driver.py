@@ -15,24 +15,13 @@ from rota.core.same_id import OnSameId, Reject
 from rota.core.states import JobState
 from rota.core.workflow import Flow, Step
 from rota.store.address import parse_address
+from rota.store.bounds import LEASE_MS
+from rota.store.door import Made, NewJob
 from rota.store.flows import Flows, flow_edge
 from rota.store.gateway import Gateway
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
-from rota.store.store import (
-    LEASE_MS,
-    Cancelled,
-    Claimed,
-    Claims,
-    Completed,
-    Failed,
-    Lost,
-    Made,
-    NewJob,
-    Report,
-    Returned,
-    Snoozed,
-    Store,
-)
+from rota.store.reports import Cancelled, Claimed, Claims, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.store import Store
 from rota.store.ties import Edge, Tied, Ties
 from rota.store.views import Snapshot, Views
 from tests.servers import Server
@@ -73,6 +62,8 @@ def new_job(
     **options: Any,
 ) -> NewJob:
     """A job to be made."""
+    if expiry:
+        options["expires_ms" if expiry.startswith("+") else "expires_at"] = int(expiry)
     return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again.flags)
 
 
@@ -216,6 +207,11 @@ class Driver:
     def members(self, name: str, part: str = "", *, queue: str = QUEUE) -> set[str]:
         """One set."""
         return {member.decode() for member in cast(set[bytes], self.redis.smembers(self.key(name, part, queue=queue)))}
+
+    def events(self, *, queue: str = QUEUE) -> list[tuple[str, str]]:
+        """Verb and runs of all that has been told, in order."""
+        entries = cast(list[tuple[bytes, dict[bytes, bytes]]], self.redis.xrange(self.key("events", queue=queue)))
+        return [(verb.decode(), runs.decode()) for _, fields in entries for verb, runs in fields.items()]
 
     def counts(self, *, queue: str = QUEUE) -> dict[str, int]:
         """Runs in each state, where there are any."""

@@ -12,20 +12,9 @@ import pytest
 
 from rota.core.after import Parent
 from rota.core.job import JobRef
+from rota.store.bounds import BATCH, CHORES, LEASE_MS, SLICES
 from rota.store.gateway import Argument, Call
-from rota.store.store import (
-    BATCH,
-    CHORES,
-    LEASE_MS,
-    SLICES,
-    Cancelled,
-    Completed,
-    Failed,
-    Lost,
-    Report,
-    Returned,
-    Snoozed,
-)
+from rota.store.reports import Cancelled, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.ties import COMMITS, FAILURE_WEIGHT, FLOW_WEIGHT, FLOWS, SLICE, Message, Tied
 from tests.store.driver import QUEUE, Driver, failed, new_job, refs_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from rota.core.job import JobRef, Keep
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS
+from rota.store.bounds import LEASE_MS
 from tests.store.driver import ENDS, QUEUE, Driver, new_job, refs_of
 
 

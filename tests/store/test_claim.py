@@ -9,7 +9,9 @@ import pytest
 from rota.core.codec import UndecodableRecord, decode_body
 from rota.core.job import Counts, JobRef
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS, NewJob
+from rota.store.bounds import LEASE_MS
+from rota.store.door import NewJob
+from rota.store.reports import Claims
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 HOUR = 3_600_000
@@ -99,7 +101,7 @@ async def test_a_copy_of_an_older_claim_that_was_long_on_its_way_takes_nothing(d
 async def test_an_empty_queue_brings_nothing_and_nothing_to_wait_for(driver: Driver) -> None:
     claims = await driver.worker().claims(5)
 
-    assert claims == ([], None, False, None)
+    assert claims == Claims([], None)
     assert driver.all_keys() == sorted([driver.key("idle"), driver.key("meta")])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.job import Counts, JobRef, Keep
 from rota.core.states import JobState
-from rota.store.store import BATCH
+from rota.store.bounds import BATCH
 from tests.store.driver import QUEUE, Driver, completed, new_job
 
 

@@ -20,8 +20,9 @@ from rota.store import connections
 from rota.store.address import parse_address
 from rota.store.connection import Connection, Disconnected, ServerError, pack
 from rota.store.connections import endpoint_of, open_connection, pack_all
+from rota.store.door import Made
 from rota.store.gateway import Gateway
-from rota.store.store import Made, Store
+from rota.store.store import Store
 from tests.eventually import eventually
 from tests.servers import OwnServers, Server, new_server
 from tests.store.driver import QUEUE, Driver, completed, new_job

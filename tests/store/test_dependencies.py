@@ -13,9 +13,12 @@ from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
 from rota.core.states import JobState
 from rota.errors import JobNotFound
+from rota.store.bounds import LEASE_MS
+from rota.store.door import Made
 from rota.store.gateway import Argument, Call
+from rota.store.reports import Claimed
 from rota.store.scripts import script
-from rota.store.store import LEASE_MS, Claimed, Made, Store
+from rota.store.store import Store
 from rota.store.ties import HOLD_MS, SLICE, Edge, Tied, Ties
 from tests.store.driver import CLOCK, HISTORY, QUEUE, Driver, completed, failed, new_job, ref_of, refs_of, run_of
 
@@ -428,6 +431,25 @@ async def test_a_redrive_does_not_bring_back_what_expired(driver: Driver) -> Non
     await driver.post()
 
     assert await _state(driver, child) == ["cancelled"]
+
+
+async def test_what_a_redrive_brings_back_must_still_start_in_time(driver: Driver) -> None:
+    """Spec 3: not started for the first time by then, it is cancelled with that reason; also one whose time is over."""
+    parent = await driver.one("p")
+    soon = await driver.after(parent, expiry="+60000", queue=OTHER)
+    late = await driver.after(parent, expiry="+180000", queue=OTHER)
+    for wait in (30_000, 60_000, 120_000):
+        await driver.worker().fail(await _claim(driver, parent))
+        await driver.post()
+        driver.advance(wait)
+        await _redrive(driver, parent)
+        await driver.post()
+        await driver.worker().claim(0, queue=OTHER)
+
+        is_over = wait > 30_000, wait > 60_000
+        assert await _state(driver, soon, late) == ["cancelled" if over else "blocked" for over in is_over]
+    for ref in (soon, late):
+        assert (await driver.read(ref)).record.reason == "expired: it had not started in time"
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -15,9 +15,11 @@ from rota.core.job import JobRef, decode_run, encode_run
 from rota.core.states import JobState
 from rota.errors import StoreUnavailable
 from rota.store.address import parse_address
+from rota.store.bounds import BATCH, BATCH_BYTES
+from rota.store.door import NewJob
 from rota.store.gateway import Gateway
 from rota.store.keys import Keys
-from rota.store.store import BATCH, BATCH_BYTES, NewJob, Store
+from rota.store.store import Store
 from tests.store.driver import QUEUE, Driver, new_job, ref_of, refs_of
 
 MINUTE = 60_000

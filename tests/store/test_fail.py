@@ -7,7 +7,7 @@ import pytest
 from rota.core.codec import encode_error
 from rota.core.job import Counts, ErrorRecord, Keep
 from rota.core.states import JobState
-from rota.store.store import Failed
+from rota.store.reports import Failed
 from tests.store.driver import QUEUE, Driver, new_job, refs_of, run_of
 
 MINUTE = 60_000

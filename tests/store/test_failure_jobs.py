@@ -11,7 +11,8 @@ from rota.core.codec import encode_error, encode_options
 from rota.core.job import ErrorRecord, JobRef, Keep, Options, run_of_auto_id
 from rota.core.retry import Retry
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS, Claimed, Failed
+from rota.store.bounds import LEASE_MS
+from rota.store.reports import Claimed, Failed
 from tests.servers import OwnServers
 from tests.store.driver import QUEUE, Driver, new_job
 

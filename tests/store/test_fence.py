@@ -6,7 +6,8 @@ import pytest
 
 from rota.core.job import Counts, JobRef
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS, Claimed
+from rota.store.bounds import LEASE_MS
+from rota.store.reports import Claimed
 from tests.store.driver import ENDS, QUEUE, Driver, new_job
 
 #: What a heartbeat may touch: the time it came.

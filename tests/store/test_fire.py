@@ -581,3 +581,20 @@ async def test_times_are_stored_as_whole_numbers(driver: Driver, ticker: Ticker)
     record = cast(bytes, driver.redis.hget(driver.key("schedules"), NAME)).split(b"\n")[0].decode()
 
     assert f'"last_tick":{tick + MINUTE}' in record
+
+
+async def test_a_tick_and_a_run_by_hand_are_told_from_other_jobs(driver: Driver) -> None:
+    ticker = Ticker(driver)
+    await ticker.put(schedule(overlap="skip"))
+    for _ in range(2):
+        driver.advance(MINUTE)
+        await ticker.tick()
+    known, state, _ = await ticker.read()
+    made = await ticker.store.run(known, state.revision, "by-hand")
+    (first,) = [run for run in driver.index("pending") if run != made]
+
+    assert driver.events()[1:] == [
+        ("enqueue", first), ("fire", NAME),
+        ("fire", NAME),  # skipped: the job before has not ended
+        ("enqueue", made), ("run_schedule", NAME),
+    ]  # fmt: skip

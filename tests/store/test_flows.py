@@ -90,6 +90,30 @@ async def test_places_are_given_in_order_and_freed_by_every_end(driver: Driver) 
     assert not driver.redis.exists(driver.keys.shared("places", "order"), driver.keys.shared("queued", "order"))
 
 
+async def test_every_change_of_a_workflow_is_told_in_the_slot_of_workflows(driver: Driver) -> None:
+    for name in "ab":
+        await driver.workflow(name, limit=1)
+    told = len(driver.events(queue=FLOWS))
+
+    async def news() -> list[str]:
+        nonlocal told
+        found = driver.events(queue=FLOWS)[told:]
+        told += len(found)
+        assert {verb for verb, _ in found} <= {"workflow"}
+        return [flow for _, flow in found]
+
+    await driver.flows.turn(await driver.flow("a"))
+    assert await news() == [], "nothing has changed"
+    await driver.flows.turn(await driver.flow("a"), fields={"cancel": "undo"})
+    assert await news() == ["a"]
+    await driver.flows.turn(await driver.flow("a"), "undoing")
+    assert await news() == ["a"]
+    await driver.flows.turn(await driver.flow("a"), "cancelled")
+    assert sorted(await news()) == ["a", "b"], "its place is given on"
+    await driver.ties.pass_on(FLOWS, [tell("s0", 1, "completed", flow="b")])
+    assert await news() == ["b"]
+
+
 async def test_places_of_workflows_that_are_no_more_are_free(driver: Driver) -> None:
     await driver.workflow("a", limit=1)
     driver.redis.delete(driver.keys.shared("flow", "a"))

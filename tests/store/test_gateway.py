@@ -13,9 +13,11 @@ from rota.core.codec import decode_body
 from rota.errors import StoreDenied, StoreError, StoreUnavailable
 from rota.store import connections
 from rota.store.address import parse_address
+from rota.store.door import Made
 from rota.store.gateway import Call, Gateway
 from rota.store.keys import Keys
-from rota.store.store import Made, Store, read_claims
+from rota.store.reports import read_claims
+from rota.store.store import Store
 from tests.eventually import eventually
 from tests.servers import Kind, OwnServers, Server
 from tests.store.driver import CLOCK, QUEUE, Driver, completed, failed, new_job

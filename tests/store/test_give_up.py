@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.states import JobState
-from rota.store.store import Cancelled
+from rota.store.reports import Cancelled
 from tests.store.driver import QUEUE, Driver, new_job
 
 

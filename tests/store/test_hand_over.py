@@ -7,7 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
-from rota.store.store import LEASE_MS, Claimed, Claims, read_claims, read_push
+from rota.store.bounds import LEASE_MS
+from rota.store.reports import Claimed, Claims, read_claims, read_push
 from tests.store.driver import QUEUE, Driver, Inbox, new_job
 
 WAKE = f"wake {QUEUE}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.states import JobState
-from rota.store.store import BATCH, LEASE_MS
+from rota.store.bounds import BATCH, LEASE_MS
 from tests.store.driver import QUEUE, Driver, new_job
 
 

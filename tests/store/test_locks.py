@@ -9,7 +9,8 @@ import pytest
 
 from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
-from rota.store.store import LEASE_MS, Claimed
+from rota.store.bounds import LEASE_MS
+from rota.store.reports import Claimed
 from tests.store.driver import ENDS, QUEUE, Driver, completed, new_job, refs_of, run_of
 
 WAKE: Final = f"wake {QUEUE}"

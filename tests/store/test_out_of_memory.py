@@ -7,7 +7,7 @@ import pytest
 from rota.core.job import Keep
 from rota.core.states import JobState
 from rota.errors import StoreFull
-from rota.store.store import Made
+from rota.store.door import Made
 from tests.servers import Kind, OwnServers
 from tests.store.driver import QUEUE, Driver, completed, new_job
 

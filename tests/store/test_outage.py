@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.job import Counts
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS
+from rota.store.bounds import LEASE_MS
 from tests.store.driver import Driver, new_job, refs_of
 
 HOUR = 3_600_000

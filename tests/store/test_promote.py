@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.states import JobState
-from rota.store.store import CHORES
+from rota.store.bounds import CHORES
 from tests.store.driver import Driver, new_job, refs_of, run_of
 
 MINUTE = 60_000

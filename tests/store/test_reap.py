@@ -6,7 +6,8 @@ import pytest
 
 from rota.core.job import Counts
 from rota.core.states import JobState
-from rota.store.store import CHORES, LEASE_MS, Lost
+from rota.store.bounds import CHORES, LEASE_MS
+from rota.store.reports import Lost
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 
@@ -44,6 +45,23 @@ async def test_all_jobs_of_a_dead_worker_come_back_in_one_pass_and_in_order(driv
     await driver.advance_with_ticks(LEASE_MS + 1000)
 
     assert refs_of(await driver.worker("w2").claim(60)) == [ref.run for ref in refs]
+
+
+async def test_a_claim_that_reaps_says_whose_attempts_vanished(driver: Driver) -> None:
+    """What its owner never heard of was no attempt, and is not among them."""
+    begun, unheard = await driver.enqueue(new_job(), new_job())
+    (job,) = await driver.worker("w1").claim()
+    await driver.worker("w2").claim()
+    await driver.advance_with_ticks(LEASE_MS - 2000)
+    await driver.worker("w1").beat(job)
+    await driver.worker("w2").beat()
+    await driver.advance_with_ticks(LEASE_MS + 1000)
+
+    claims = await driver.worker("w3").claims(0)
+
+    assert claims.vanished == (begun.run,)
+    assert await driver.state(unheard) is JobState.PENDING
+    assert (await driver.worker("w3").claims(0)).vanished == ()
 
 
 async def test_a_worker_without_free_slots_sweeps_too(driver: Driver) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.job import Counts
 from rota.core.states import JobState
-from rota.store.store import Returned
+from rota.store.reports import Returned
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 

@@ -12,7 +12,9 @@ from rota.core.job import JobRecord, JobRef, Keep, Options
 from rota.core.retry import Fixed, Retry
 from rota.core.same_id import Ignore, OnSameId, Reject, Update
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS, Claimed, Made
+from rota.store.bounds import LEASE_MS
+from rota.store.door import Made
+from rota.store.reports import Claimed
 from rota.store.ties import Tied
 from tests.store.driver import ENDS, QUEUE, Driver, body, new_job, ref_of, run_of
 

@@ -14,9 +14,10 @@ from rota.core.job import JobRef, Keep
 from rota.core.same_id import Update
 from rota.core.workflow import Step
 from rota.errors import JobNotFound
+from rota.store.bounds import LEASE_MS
 from rota.store.flows import Flows
 from rota.store.gateway import Argument, Call
-from rota.store.store import LEASE_MS, Claimed
+from rota.store.reports import Claimed
 from rota.store.ties import FLOWS, Message
 from tests.store.driver import QUEUE, Driver, body, new_job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.core.history import Counted
 from rota.core.job import Keep
-from rota.store.store import Cancelled, Completed, Failed, Lost
+from rota.store.reports import Cancelled, Completed, Failed, Lost
 from rota.store.tallies import Tallies, Tally
 from tests.store.driver import QUEUE, Driver, new_job
 

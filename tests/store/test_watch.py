@@ -6,7 +6,8 @@ import pytest
 
 from rota.core.job import JobRef, Keep
 from rota.core.states import JobState
-from rota.store.store import LEASE_MS, Store
+from rota.store.bounds import LEASE_MS
+from rota.store.store import Store
 from tests.store.driver import FINISHED, QUEUE, Driver, completed, new_job
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
+import threading
 
 from rota import Context, ErrorRecord, JobRecord, Retry, Rota
 
@@ -70,3 +72,33 @@ async def step(name: str) -> str:
 @rota.task(queue="flow")
 async def unstep(name: str) -> None:
     """Undoes one."""
+
+
+# --- handlers that do not live to see their end ------------------------------------------------------------------
+
+
+@rota.task(queue="deadly")
+async def crash(ctx: Context, times: int) -> int:
+    """Kills the process that runs it, at once and without a word, so many times."""
+    if ctx.attempt <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ctx.attempt
+
+
+@rota.task(queue="deadly", run_in="process", timeout=0.3, retry=1)
+def grind() -> None:
+    """Its process is killed at its timeout."""
+    threading.Event().wait()
+
+
+@rota.task(queue="deadly", timeout=0.3, retry=1)
+def doze() -> None:
+    """In a thread that hears nothing: its runner is killed, some time after its timeout."""
+    threading.Event().wait()
+
+
+@rota.task(queue="deadly", run_in="process")
+def toil(name: str) -> None:
+    """Says that it has begun, and never ends."""
+    logger.info("toiling at %s", name)
+    threading.Event().wait()

@@ -26,6 +26,10 @@ class SeenSpan:
     links: tuple[str, ...]
     attributes: dict[str, Any]
     is_error: bool
+    #: What its status says beyond that.
+    status: str
+    began_ns: int
+    ended_ns: int
     events: tuple[str, ...]
     service: str
     instance: str
@@ -137,6 +141,9 @@ def _span(span: Any, resource: dict[str, Any]) -> SeenSpan:
         links=tuple(link.span_id.hex() for link in span.links),
         attributes=_attributes(span.attributes),
         is_error=span.status.code == 2,
+        status=span.status.message,
+        began_ns=span.start_time_unix_nano,
+        ended_ns=span.end_time_unix_nano,
         events=tuple(event.name for event in span.events),
         service=resource.get("service.name", ""),
         instance=resource.get("service.instance.id", ""),

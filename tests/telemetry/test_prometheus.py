@@ -12,7 +12,7 @@ import pytest
 from rota import Every, Job, Rota
 from rota.core.states import JobState
 from rota.prometheus import exposition
-from rota.store.store import Completed, Lost
+from rota.store.reports import Completed, Lost
 from tests.client.hands import Hand, move_to
 from tests.servers import OwnServers, Server
 from tests.telemetry.scrape import Scrape

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from rota.cli.main import main
 from rota.store.gateway import Call, Gateway
-from rota.store.store import Claimed
+from rota.store.reports import Claimed
 from rota.worker import announcer, desk, heartbeat, pool, tower
 from rota.worker.desk import Desk
 from rota.worker.pool import RunnerProcess

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.codec import FIRST_ATTEMPT
 from rota.core.concurrency import MIN_AHEAD, ahead
-from rota.store.store import Claimed, Completed, Report, Returned
+from rota.store.reports import Claimed, Completed, Report, Returned
 from rota.worker import wire
 from rota.worker.flights import Flights
 from rota.worker.pool import Pool, RunnerProcess

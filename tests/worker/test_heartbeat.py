@@ -12,8 +12,10 @@ import pytest
 
 import rota.store
 from rota.store.address import parse_address
+from rota.store.bounds import LEASE_MS
 from rota.store.gateway import Gateway
-from rota.store.store import LEASE_MS, Report, Store
+from rota.store.reports import Report
+from rota.store.store import Store
 from rota.worker.desk import LOOK_AGAIN_BUSY_S, LOOK_AGAIN_S
 from rota.worker.flights import Flight, Flights
 from rota.worker.heartbeat import AGAIN_S, HEARTBEAT_S, SLOW_S, Heartbeat

@@ -18,7 +18,7 @@ import pytest
 
 from rota.core.job import Counts
 from rota.errors import InvalidOption
-from rota.store.store import Claimed
+from rota.store.reports import Claimed
 from rota.worker import pool as pool_module
 from rota.worker.config import WorkerConfig, parse_queues
 from rota.worker.flights import Flight, Flights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ from rota import (
     IdInUse,
     InvalidJob,
     InvalidOption,
+    JobFailed,
     JobNotFound,
     JobRef,
     JobState,
@@ -727,6 +729,64 @@ async def test_a_held_workflow_frees_its_place_and_takes_one_again(crew: Crew) -
     crew.allow("go-c")
     assert await c.result(10) == "c-end"
     assert await b.state() == "completed"
+
+
+async def _redrive_one(crew: Crew, flow: Workflow) -> None:
+    await crew.rota.job(f"default:{flow.id}.0").redrive()
+
+
+async def _redrive_all(crew: Crew, _flow: Workflow) -> None:
+    assert await crew.rota.dead.redrive() == 1
+
+
+async def _redrive_in_bulk(crew: Crew, _flow: Workflow) -> None:
+    operation = await crew.rota.operations.start("redrive", where={"state": "failed"})
+    assert (await crew.rota.operations.run(operation.id)).done == 1
+
+
+@pytest.mark.parametrize("redrive", [_redrive_one, _redrive_all, _redrive_in_bulk])
+async def test_a_step_that_is_redriven_waits_for_a_place_of_its_workflow(
+    crew: Crew, redrive: Callable[[Crew, Workflow], Awaitable[None]]
+) -> None:
+    """Spec 7: held ones occupy no place, so that one which goes on must get one first."""
+    await crew.start()
+    a, b = await _limited(crew, "a", needs="mended"), await _limited(crew, "b")
+    c = await _limited(crew, "c")
+    await crew.noted("b")
+    crew.allow("go-a")
+    await until(a, "failed")
+    await crew.noted("c")
+    crew.allow("mended")
+    await redrive(crew, a)
+    assert await a.state() == "waiting", "its place has been taken"
+    assert await crew.rota.job(f"default:{a.id}.0").state() == "failed"
+    crew.allow("go-b")
+
+    assert await a.result(10) == "a-end"
+    assert begun(crew, "a") == 2
+    crew.allow("go-c")
+    assert [await b.result(10), await c.result(10)] == ["b-end", "c-end"]
+
+
+async def test_one_of_several_failed_steps_is_redriven_alone(crew: Crew) -> None:
+    await crew.start()
+    app = crew.program
+    async with crew.rota.workflow("one", limit=1) as flow:
+        for name in "ab":
+            flow.step(app.act.using(retry=1).call(name, needs=f"mended-{name}"))
+    await until(flow, "failed")
+    for place in (0, 1):
+        with pytest.raises(JobFailed):
+            await crew.rota.job(f"default:{flow.id}.{place}").result(10)
+    crew.allow("mended-a")
+    await crew.rota.job(f"default:{flow.id}.0").redrive()
+    assert await crew.rota.job(f"default:{flow.id}.0").result(10) == "a"
+    await until(flow, "failed")
+    crew.allow("mended-b")
+    await crew.rota.job(f"default:{flow.id}.1").redrive()
+
+    assert await flow.result(10) == ("a", "b")
+    assert (begun(crew, "a"), begun(crew, "b")) == (2, 2)
 
 
 async def test_one_that_is_held_while_a_branch_goes_on_keeps_its_place(crew: Crew) -> None:

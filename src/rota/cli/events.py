@@ -12,20 +12,21 @@ from rota.core.shapes import moment
 @click.command()
 @common_options
 @click.option("--queue", "queues", multiple=True, help="Only this queue; may be given again. Else all there are now.")
+@click.option("--task", help="Only what happens to jobs of this task.")
 @click.option("--after", metavar="ID", help="From after this event on, not from now on.")
 @click.pass_obj
-def command(settings: Settings, queues: tuple[str, ...], after: str | None) -> None:
+def command(settings: Settings, queues: tuple[str, ...], task: str | None, after: str | None) -> None:
     """Print what happens to jobs, as it happens, until Ctrl-C. With --json: a line for every event."""
-    run(_follow(settings, queues, after))
+    run(_follow(settings, queues, task, after))
 
 
-async def _follow(settings: Settings, queues: tuple[str, ...], after: str | None) -> None:
+async def _follow(settings: Settings, queues: tuple[str, ...], task: str | None, after: str | None) -> None:
     from rota.cli.shapes import event_shape
 
     async with connected(settings) as rota:
         if not queues and not await rota.views.queues():
             raise NoQueues("no queue has been used yet, so nothing can happen; name one with --queue to wait for it")
-        async for event in rota.events(queues=queues or None, after=after):
+        async for event in rota.events(queues=queues or None, task=task, after=after):
             if settings.json:
                 output.json_line(event_shape(event))
             else:

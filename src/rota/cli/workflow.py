@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli import output
-from rota.cli.settings import Settings, common_options, connected, run
+from rota.cli.job import yes_option
+from rota.cli.settings import Settings, common_options, confirm, connected, run
 
 if TYPE_CHECKING:
     from rota.core.workflow import WorkflowInfo
@@ -81,16 +82,22 @@ async def _show(settings: Settings, workflow_id: str, *, mermaid: bool) -> None:
 @command.command()
 @common_options
 @click.option("--no-undo", is_flag=True, help="Leave what was done as it is.")
+@yes_option
 @workflow_argument
 @click.pass_obj
-def cancel(settings: Settings, workflow_id: str, no_undo: bool) -> None:
+def cancel(settings: Settings, workflow_id: str, no_undo: bool, yes: bool) -> None:
     """Cancel a workflow: what runs is stopped, what was done is undone."""
-    run(_cancel(settings, workflow_id, undo=not no_undo))
+    run(_cancel(settings, workflow_id, undo=not no_undo, yes=yes))
 
 
-async def _cancel(settings: Settings, workflow_id: str, *, undo: bool) -> None:
+async def _cancel(settings: Settings, workflow_id: str, *, undo: bool, yes: bool) -> None:
     async with connected(settings) as rota:
         flow = rota.workflows.get(workflow_id)
+        found = await flow.refresh()
+        rest = "what was done is undone" if undo else "what was done stays"
+        stands = f"{found.state}, {found.done} of {len(found.steps)} steps done"
+        # One that has ended is refused by `cancel`, which says so.
+        confirm(f"This cancels workflow {found.name} {found.id} ({stands}); {rest}.", yes=yes or found.is_over)
         await flow.cancel(undo=undo)
         state = await flow.state()
     _say(settings, workflow_id, state)

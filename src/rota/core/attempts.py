@@ -33,6 +33,20 @@ class Attempt(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+class Vanished(msgspec.Struct, frozen=True):
+    """An attempt that could not say how it ended, because what ran it was killed."""
+
+    #: As it was in that attempt.
+    job: JobRecord
+    #: killed (its process died), timeout, cancelled or stopped (it was killed for that), stalled (its worker vanished).
+    outcome: str
+    #: What happened, for people.
+    note: str
+    #: Seconds since 1970.
+    began_at: float
+    ended_at: float
+
+
 def attempts_of(record: JobRecord, history: Sequence[HistoryEntry]) -> list[Attempt]:
     """The first one first. Of a run with a long history only the latest changes are kept, and so are its attempts."""
     attempts: dict[int, Attempt] = {}

@@ -56,6 +56,11 @@ class Figures:
         if outcome == "completed":
             self._end_to_end.record(since_enqueue_s, attributes)
 
+    def vanish(self, queue: str, task: str, took_s: float, outcome: str, error_type: str) -> None:
+        """An attempt has ended together with the process that had counted its begin."""
+        ended = {**_attributes("process", queue, error_type), "rota.job.task": task, "rota.job.outcome": outcome}
+        self._process.record(took_s, ended)
+
 
 def _attributes(operation: str, queue: str, error_type: str = "") -> dict[str, str]:
     attributes = {

@@ -7,6 +7,7 @@ traced.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
@@ -26,6 +27,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 
 from rota.client import Rota
 from rota.context import Context
+from rota.core.attempts import Vanished
 from rota.core.codec import UndecodableRecord, decode_failure
 from rota.core.job import JobRecord
 from rota.core.outcome import kinds_of, next_attempt
@@ -68,6 +70,7 @@ class OpenTelemetry(Middleware):
         if propagation not in get_args(Propagation):
             raise InvalidOption("propagation", f"{propagation!r} is none of {', '.join(get_args(Propagation))}")
         self._propagation: Propagation = propagation
+        self._provider = tracer_provider
         self._tracer = trace.get_tracer("rota", version("rota"), tracer_provider)
         self._figures = Figures(metrics.get_meter("rota", version("rota"), meter_provider))
         self._places: weakref.WeakKeyDictionary[Rota, dict[str, str | int]] = weakref.WeakKeyDictionary()
@@ -153,6 +156,30 @@ class OpenTelemetry(Middleware):
             contexts.detach(token)
             took_s = time.perf_counter() - began
             self._figures.end(job.ref.queue, job.task, took_s, outcome, error_type, since_enqueue_s=waited_s + took_s)
+
+    async def vanished(self, attempt: Vanished) -> None:
+        """The span that the attempt's own process could not send. It is sent before this returns, if it can be."""
+        job, outcome = attempt.job, attempt.outcome
+        error_type = "" if outcome == "cancelled" else outcome
+        origin, links = self._origin(job)
+        attributes = {**self._message("process", "process", job.ref.queue), **_job_attributes(job)}
+        attributes["rota.job.wait_seconds"] = round(max(0.0, attempt.began_at - job.enqueued_at / 1000), 3)
+        attributes["rota.job.outcome"] = outcome
+        if error_type:
+            attributes["error.type"] = error_type
+        span = self._tracer.start_span(
+            _name("process", job.ref.queue), origin, SpanKind.CONSUMER, attributes, links,
+            start_time=round(attempt.began_at * 1e9),
+        )  # fmt: skip
+        if error_type:
+            span.set_status(Status(StatusCode.ERROR, f"{outcome}: {attempt.note}"))
+        span.end(round(attempt.ended_at * 1e9))
+        took_s = attempt.ended_at - attempt.began_at
+        self._figures.vanish(job.ref.queue, job.task, took_s, outcome, error_type)
+        # What killed that process may kill this one next.
+        flush = getattr(self._provider or trace.get_tracer_provider(), "force_flush", None)
+        if flush is not None:
+            await asyncio.to_thread(flush)
 
     def _origin(self, job: JobRecord) -> tuple[TraceContext, list[Link]]:
         """The context that an attempt starts in, and what it is linked to."""

@@ -19,6 +19,7 @@ from rota.history import read_minutes
 from rota.server.access import Gate, Identity
 from rota.server.audit import note_change
 from rota.server.catalog import Catalog
+from rota.server.feed import Feed
 from rota.server.masking import Mask
 from rota.server.problems import Problem, QueueNotFound
 from rota.server.reads import Reads
@@ -53,7 +54,8 @@ class Server:
         self.surroundings = Shared(partial(read_surroundings, rota), SURROUNDINGS_S)
         self.suggestions = Shared(rota.suggestions, SUGGESTIONS_S)
         self.minutes = Shared(self._minutes, SURROUNDINGS_S)
-        #: Of `/api/events`, now.
+        #: What the readers of `/api/events` hear, and how many they are.
+        self.feed = Feed(rota)
         self.readers = 0
         #: Operations that are carried out here.
         self.background: set[asyncio.Task[None]] = set()

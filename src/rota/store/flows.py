@@ -30,10 +30,11 @@ from rota.core.workflow import (
     undo_order,
 )
 from rota.errors import StoreError
+from rota.store.door import NewJob
 from rota.store.gateway import Argument
 from rota.store.replies import read_hash
 from rota.store.scripts import script
-from rota.store.store import NewJob, Store
+from rota.store.store import Store
 from rota.store.ties import FLOWS, SLICE, Edge, Message, Prepared, Tied, Ties
 
 logger = logging.getLogger("rota.workflows")
@@ -209,12 +210,42 @@ class Flows:
 
     async def resume(self, flow: Flow) -> bool:
         """Goes on at the steps that failed; False if there has been news of it since it was read."""
-        parts = " ".join(f"{part}:{number}" for part, number in flow.failed.items())
-        fields = {"resuming": parts, "cause": "", "busy": ""}
-        if await self.turn(flow, "running", fields=fields, next_ms=HOLD_MS) == "stale":
+        if not await self._turn_to(flow, flow.failed):
             return False
         await self.drive(flow.id)
         return True
+
+    async def limited(self, flow_ids: Sequence[str]) -> list[str]:
+        """Those whose name has a limit."""
+        if not flow_ids:
+            return []
+        answers = await self._gateway.commands([["HGET", self._key("flow", flow), "limit"] for flow in flow_ids])
+        return [flow for flow, limit in zip(flow_ids, answers, strict=True) if int(limit or 0) > 0]
+
+    async def go_on_at(self, flow_id: str, refs: Sequence[JobRef]) -> list[JobRef]:
+        """Goes on at some of the steps that failed, as soon as there is a place for the workflow; says which they are.
+
+        To be made pending is not theirs to ask for: they would run without a place.
+        """
+        for queue in {ref.queue for ref in refs}:
+            await self._ties.post_all(queue, whose="all")  # it must have heard of what failed
+        while True:
+            flow = await self.read(flow_id)
+            if flow is None or flow.state not in ("waiting", "running", "failed"):
+                return []
+            numbers = flow.failed
+            parts = {ref: part for ref in refs if (part := _part_of(flow, ref)) in numbers}
+            wanted = flow.resuming | {part: numbers[part] for part in parts.values()}
+            if not parts or await self._turn_to(flow, wanted):
+                break
+        await self.drive(flow_id)
+        return list(parts)
+
+    async def _turn_to(self, flow: Flow, parts: Mapping[str, int]) -> bool:
+        """Has it run, or wait for a place, and try these parts again then; False if there has been news meanwhile."""
+        words = " ".join(f"{part}:{number}" for part, number in parts.items())
+        fields = {"resuming": words, "cause": "", "busy": ""}
+        return await self.turn(flow, "running", fields=fields, next_ms=HOLD_MS) != "stale"
 
     async def _carry_out(self, flow: Flow, decision: Decision) -> dict[str, str]:
         fields: dict[str, str] = {}
@@ -424,6 +455,15 @@ def place_of(flow: Flow, job_id: str) -> tuple[int, int | None, bool] | None:
         if step.items is not None and item != job_id and item.isdecimal():
             return place, int(item), False
     return None
+
+
+def _part_of(flow: Flow, ref: JobRef) -> str:
+    """Step ("s3") or item of a list ("m3.7") that a job is; "" for anything else, compensations among it."""
+    found = place_of(flow, ref.id)
+    if found is None or found[2] or (found[1] is None and ref.run != flow.steps[found[0]].run):
+        return ""
+    place, item, _ = found
+    return f"s{place}" if item is None else f"m{place}.{item}"
 
 
 def list_name(flow_id: str, step: int) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rota.embedded import EmbeddedServer
     from rota.store.address import Address
 
-__all__ = ["READ_AT_ONCE", "Argument", "Call", "Gateway"]
+__all__ = ["READ_AT_ONCE", "Argument", "Call", "Gateway", "texts"]
 
 logger = logging.getLogger("rota.store")
 T = TypeVar("T")
@@ -207,7 +207,7 @@ class Gateway:
             return [item for read in done for item in read.result()]
 
         return {
-            stream.decode(): [(entry.decode(), _texts(fields)) for entry, fields in entries]
+            stream.decode(): [(entry.decode(), texts(fields)) for entry, fields in entries]
             for stream, entries in await self._persist(attempt)
         }
 
@@ -395,5 +395,5 @@ def _key_of(words: Sequence[Argument]) -> str:
     return HOME if is_keyless else str(words[KEY_AT.get(name, 1)])
 
 
-def _texts(fields: Sequence[bytes]) -> dict[str, str]:
+def texts(fields: Sequence[bytes]) -> dict[str, str]:
     return {field: value.decode() for field, value in read_hash(fields).items()}

@@ -18,9 +18,10 @@ from typing import Final, NamedTuple, TypeVar
 from rota.core.after import Parent
 from rota.core.job import encode_run, make_suffix
 from rota.errors import JobNotFound, StoreUnavailable
+from rota.store.door import Made, NewJob
 from rota.store.gateway import Argument, Call
 from rota.store.scripts import script
-from rota.store.store import Made, NewJob, Store
+from rota.store.store import Store
 
 T = TypeVar("T")
 #: Dependents, or edges, that one call may touch: what keeps a script below 5 ms.

@@ -22,6 +22,8 @@ from rota.store.scripts import script
 #: A worker that has been silent for longer is shown as DEAD (S2-23).
 ALIVE_MS: Final = 10_000
 PAGE: Final = 200
+#: Of a page, so many are read by one call: what keeps the script far below 5 ms.
+AT_ONCE: Final = 100
 #: What is counted of a queue from its first job on. Its tally says more, by task.
 TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted")
 #: Of those who wait for one lock, so many are named.
@@ -201,17 +203,20 @@ class Views:
             queue = queues[place]
             if queue != position.queue:
                 position = Position(listing, queue)
-            wanted = limit - len(found)
-            score = "" if position.score is None else f"{position.score:.17g}"
-            first, last = ("" if at is None else str(at) for at in span)
-            words = [state.value, order, score, position.run, wanted, first, last]
-            answer = await self._gateway.run("page", self._queue_keys("page", queue), words)
-            for at in range(0, len(answer), 3):
-                position = Position(listing, queue, float(answer[at + 1]), answer[at].decode())
-                if answer[at + 2]:
-                    found.append((decode_record(queue, answer[at + 2]), position))
-            if len(answer) // 3 == wanted:
-                return found, position
+            is_more = True
+            while is_more:
+                wanted = min(limit - len(found), AT_ONCE)
+                score = "" if position.score is None else f"{position.score:.17g}"
+                first, last = ("" if at is None else str(at) for at in span)
+                words = [state.value, order, score, position.run, wanted, first, last]
+                answer = await self._gateway.run("page", self._queue_keys("page", queue), words)
+                for at in range(0, len(answer), 3):
+                    position = Position(listing, queue, float(answer[at + 1]), answer[at].decode())
+                    if answer[at + 2]:
+                        found.append((decode_record(queue, answer[at + 2]), position))
+                is_more = len(answer) // 3 == wanted
+                if is_more and len(found) == limit:
+                    return found, position
         return found, None
 
     async def queues(self) -> list[str]:

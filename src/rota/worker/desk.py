@@ -23,8 +23,10 @@ from typing import Final
 from rota.core.concurrency import ahead
 from rota.core.job import base_of
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
+from rota.store.bounds import BATCH, LEASE_MS
 from rota.store.keys import failures_of
-from rota.store.store import BATCH, LEASE_MS, Claimed, Failed, Lost, Report, Returned, Store, read_claims, read_refusals
+from rota.store.reports import Claimed, Failed, Lost, Report, Returned, read_claims, read_refusals
+from rota.store.store import Store
 from rota.worker.config import WorkerConfig
 from rota.worker.flights import Flights
 
@@ -96,6 +98,7 @@ class Desk:
         give_back: Callable[[], None],
         give_back_late: Callable[[], None],
         hear_news: Callable[[str], None],
+        hear_vanished: Callable[[str, Sequence[str]], None],
         say_first: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
@@ -106,6 +109,7 @@ class Desk:
         self._give_back = give_back
         self._give_back_late = give_back_late
         self._hear_news = hear_news
+        self._hear_vanished = hear_vanished
         self._say_first = say_first
         self._is_burst = config.burst
         self._weighted = bool(config.weights)
@@ -399,6 +403,8 @@ class Desk:
         claims = read_claims(line.queue, line.token, answer)
         if claims.has_news:
             self._hear_news(line.queue)
+        if claims.vanished:
+            self._hear_vanished(line.queue, claims.vanished)
         if len(claims.jobs) >= line.asked:  # as many as asked for: there may be more
             line.is_hopeful, line.has_left = True, False
             if self._room() > len(claims.jobs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from rota.client import Rota
 from rota.context import Context, Reporter, current
+from rota.core.attempts import Vanished
 from rota.core.codec import FIRST_ATTEMPT, Body, UndecodableRecord, decode_body, encode_error, encode_result
 from rota.core.job import DEFAULT_OPTIONS, Counts, JobRecord, JobRef, Keep
 from rota.core.outcome import kinds_of, moment_after, next_attempt, record_error
@@ -24,6 +26,8 @@ from rota.tasks import Task
 from rota.worker.resources import Resources
 from rota.worker.threads import HandlerStopped, StoppableCall, Threads
 from rota.worker.wire import Cancelled, Completed, Ended, Failed, Run, Snoozed, Stopped
+
+logger = logging.getLogger("rota.worker")
 
 Runnable = Task[Any, Any, Any] | FailureHandler
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -95,6 +99,14 @@ class Executor:
             # runner itself goes on for the other jobs.
             return self._failed(body, order, error)
         return Completed(order.flight, f"{_rule(body.options.keep)} {body.task}", result)
+
+    async def tell(self, attempt: Vanished) -> None:
+        """Tells the program's middleware of an attempt that could not end itself."""
+        for one in self._rota.middleware:
+            try:
+                await one.vanished(attempt)
+            except Exception:  # what one of them makes of it is no reason not to tell the others
+                logger.exception("%s could not be told of an attempt that vanished", type(one).__name__)
 
     async def close(self) -> None:
         """Cleans up what providers made for the process."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rota.core.exposition import Family, Histogram, render
-from rota.store.store import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.reports import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.worker.flights import Flight
 from rota.worker.pool import RunnerProcess
 from rota.worker.processes import cpu_seconds, rss_bytes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.codec import UndecodableRecord, decode_body
 from rota.core.job import DEFAULT_OPTIONS, Options
-from rota.store.store import Claimed
+from rota.store.reports import Claimed
 
 if TYPE_CHECKING:
     from rota.worker.pool import RunnerProcess

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from rota.client import Rota
 from rota.errors import StoreError
-from rota.store.store import LEASE_MS
+from rota.store.bounds import LEASE_MS
 from rota.worker.heartbeat import Heartbeat
 from rota.worker.port import Answer
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.errors import StoreError
-from rota.store.store import Store, read_push
+from rota.store.reports import read_push
+from rota.store.store import Store
 from rota.worker.announcer import Announcer
 from rota.worker.desk import Desk
 from rota.worker.heartbeat import Heartbeat

@@ -61,6 +61,8 @@ class RunnerProcess:
         self._writer: asyncio.WriteTransport | None = None
         self._sink = -1
         self.is_doomed = False
+        #: What the process ended with; None while it lives, and where it never did.
+        self.exit_code: int | None = None
         #: It did not die by itself.
         self.was_killed = False
         self._outbox: list[ToRunner] = []
@@ -189,7 +191,8 @@ class Pool:
         self._on_death = on_death
         self._on_broken = on_broken
         self._make_runner = make_runner
-        self._is_closing = False
+        #: No runner is to be started any more.
+        self.is_closing = False
         self._has_started = False
         self._start_from = 0.0
         self._round = 0
@@ -237,7 +240,7 @@ class Pool:
         if runner.is_retired or runner.has_ended:
             return
         runner.is_retired = True
-        if runner.kind == "loop" and not self._is_closing:
+        if runner.kind == "loop" and not self.is_closing:
             self._spawn("loop")
         self.dismiss_if_done(runner)
 
@@ -257,7 +260,7 @@ class Pool:
 
     async def close(self) -> None:
         """Ends all of them: asks first, and kills what has not gone a moment later."""
-        self._is_closing = True
+        self.is_closing = True
         for runner in self.runners:
             runner.quit()
         waiting = [asyncio.create_task(runner.is_gone.wait()) for runner in self.runners]
@@ -273,9 +276,15 @@ class Pool:
 
     def kill_all(self) -> None:
         """Ends all of them now, whatever they are doing."""
-        self._is_closing = True
+        self.is_closing = True
         for runner in self.runners:
             runner.kill()
+
+    def kill_busy(self) -> None:
+        """Ends those that have jobs, now; the others, and whoever takes the place of the dead, go on."""
+        for runner in self.runners:
+            if runner.flights:
+                runner.kill()
 
     def _spawn(self, kind: str) -> RunnerProcess:
         runner = self._make_runner(kind)
@@ -287,7 +296,6 @@ class Pool:
 
     async def _tend(self, runner: RunnerProcess) -> None:
         """Listens to a runner for as long as it lives, and replaces it if it should not have died."""
-        code: int | None = None
         await asyncio.sleep(max(0.0, self._start_from - asyncio.get_running_loop().time()))
         runner.round = self._round
         hung_up = asyncio.Event()
@@ -299,17 +307,18 @@ class Pool:
         else:
             self._tell_guardian()
             asyncio.get_running_loop().call_later(START_TIMEOUT_S, self._kill_unless_ready, runner)
-            code = await self._until_dead(runner, hung_up)
+            runner.exit_code = await self._until_dead(runner, hung_up)
         runner.close()
         runner.has_ended = True
         self.runners.remove(runner)
         self._tell_guardian()
         runner.is_decided.set()
         runner.is_gone.set()
-        if not (self._is_closing or runner.is_quitting or runner.is_retired):
+        if not (self.is_closing or runner.is_quitting or runner.is_retired):
             logger.warning(
-                "runner %d died (exit code %s)%s", runner.pid, code, f": {runner.broken}" if runner.broken else ""
-            )
+                "runner %d died (exit code %s)%s",
+                runner.pid, runner.exit_code, f": {runner.broken}" if runner.broken else "",
+            )  # fmt: skip
         if not runner.is_ready:
             # Whatever the reason, the next one would fare no better at once, however many jobs ask for it.
             self._start_from = asyncio.get_running_loop().time() + RESTART_PAUSE_S
@@ -323,7 +332,7 @@ class Pool:
 
     @property
     def _may_start(self) -> bool:
-        return self._has_started and not self._is_closing and self._failed_rounds < MAX_FAILED_ROUNDS
+        return self._has_started and not self.is_closing and self._failed_rounds < MAX_FAILED_ROUNDS
 
     def _count_failure(self, runner: RunnerProcess) -> None:
         """The program may have been changed under the worker, and not start any more: that shall not go on for ever."""

@@ -24,6 +24,7 @@ import msgspec
 from rota.client import Rota
 from rota.errors import RotaError
 from rota.loading import equip, load_app
+from rota.middleware import is_heedful
 from rota.worker.executor import Attempt, Executor
 from rota.worker.logs import configure
 from rota.worker.wire import (
@@ -39,7 +40,9 @@ from rota.worker.wire import (
     Speaks,
     Stop,
     Stopped,
+    Told,
     ToRunner,
+    Vanished,
     decode_to_runner,
 )
 
@@ -59,6 +62,7 @@ class Runner:
         self._progress = ProgressSender(mouth)
         self._attempts: dict[int, Attempt] = {}
         self._outbox: list[Ended] = []
+        self._telling: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._is_over = asyncio.Event()
         self._executor: Executor
@@ -89,6 +93,10 @@ class Runner:
                 stopped = self._attempts.get(message.flight)
                 if stopped is not None:
                     stopped.stop()
+            elif isinstance(message, Vanished):
+                telling = self._loop.create_task(self._tell(message))
+                self._telling.add(telling)
+                telling.add_done_callback(self._telling.discard)
             else:
                 self._is_over.set()
 
@@ -105,6 +113,10 @@ class Runner:
         if not self._outbox:
             self._loop.call_soon(self._flush)
         self._outbox.append(outcome)
+
+    async def _tell(self, vanished: Vanished) -> None:
+        await self._executor.tell(vanished.attempt)
+        self._mouth.say(Told(vanished.number))
 
     def _flush(self) -> None:
         outcomes, self._outbox = self._outbox, []
@@ -298,7 +310,7 @@ def _facts(rota: Rota) -> dict[str, Any]:
     schedules = [declared.schedule() for declared in rota.schedules.declared]
     return {
         "tasks": tasks, "handlers": handlers, "schedules": schedules, "shards": rota.shards,
-        "connection": rota.connection(),
+        "connection": rota.connection(), "is_heedful": is_heedful(rota.middleware),
     }  # fmt: skip
 
 

@@ -7,8 +7,9 @@ import logging
 from typing import Final
 
 from rota.errors import StoreError, StoreUnavailable
+from rota.store.bounds import SLICES
 from rota.store.gateway import Call
-from rota.store.store import SLICES, Store
+from rota.store.store import Store
 from rota.worker.flights import Flight
 from rota.worker.wire import Log, Progress
 

@@ -21,7 +21,7 @@ from rota.core.codec import FIRST_ATTEMPT, UndecodableRecord, encode_error, peek
 from rota.core.job import ErrorRecord
 from rota.core.outcome import next_attempt, record_error
 from rota.core.states import JobState
-from rota.store.store import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.reports import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.worker import wire
 from rota.worker.flights import Flight, Flights
 from rota.worker.pool import Pool, RunnerProcess
@@ -63,6 +63,8 @@ class Tower:
         self.finished = 0
         #: Is told of every attempt that has ended, where somebody counts them.
         self.watch: Callable[[Flight, Report], None] | None = None
+        #: Is told of every attempt that ended with its process, where the program wants to hear of it.
+        self.miss: Callable[[Flight, RunnerProcess], None] | None = None
 
     def learn(self, tasks: dict[str, dict[str, Any]], handlers: dict[str, dict[str, Any]]) -> None:
         """What the program declares, as its first runner says."""
@@ -185,6 +187,8 @@ class Tower:
             if flight.stop_reason is None and not runner.is_ready:
                 self._return_unstarted(flight)
             else:
+                if self.miss is not None:
+                    self.miss(flight, runner)
                 self._land(flight, None)
         runner.flights.clear()
         self._something_landed.set()
@@ -307,12 +311,7 @@ class Tower:
                 self._report(flight, self._failure(flight, error, ["CancelledError"]))
 
     def _timed_out(self, flight: Flight) -> Report:
-        options = flight.options
-        if flight.stop_reason == "progress":
-            message = f"made no progress for {(options.progress_timeout_ms or 0) / 1000:g} s and was stopped"
-        else:
-            message = f"ran for more than {(options.timeout_ms or 0) / 1000:g} s and was stopped"
-        error = ErrorRecord(kind="timeout", type="Timeout", message=message)
+        error = ErrorRecord(kind="timeout", type="Timeout", message=lateness_of(flight))
         return self._failure(flight, error, ["Timeout", "TimeoutError", "Exception"])
 
     def _failure(self, flight: Flight, error: ErrorRecord, kinds: list[str]) -> Report:
@@ -333,6 +332,14 @@ class Tower:
         while self._flights.busy:
             self._something_landed.clear()
             await self._something_landed.wait()
+
+
+def lateness_of(flight: Flight) -> str:
+    """Which of its times an attempt that was stopped has overrun."""
+    options = flight.options
+    if flight.stop_reason == "progress":
+        return f"made no progress for {(options.progress_timeout_ms or 0) / 1000:g} s and was stopped"
+    return f"ran for more than {(options.timeout_ms or 0) / 1000:g} s and was stopped"
 
 
 def fields_of(flight: Flight) -> dict[str, Any]:

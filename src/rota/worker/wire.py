@@ -15,6 +15,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from rota.core.attempts import Vanished as VanishedAttempt
+
 _LENGTH: Final = struct.Struct(">I")
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -40,6 +42,13 @@ class Stop(msgspec.Struct, array_like=True, tag="stop", gc=False):
     flight: int
 
 
+class Vanished(msgspec.Struct, array_like=True, tag="vanished", gc=False):
+    """Tell the program of an attempt that could not do so itself."""
+
+    number: int
+    attempt: VanishedAttempt
+
+
 class Quit(msgspec.Struct, array_like=True, tag="quit", gc=False):
     """Leave: there is nothing to do any more."""
 
@@ -57,6 +66,12 @@ class Broken(msgspec.Struct, array_like=True, tag="broken", gc=False):
     """The program could not be loaded, or the runner cannot go on."""
 
     reason: str
+
+
+class Told(msgspec.Struct, array_like=True, tag="told", gc=False):
+    """The program knows of the attempt that vanished."""
+
+    number: int
 
 
 class Lag(msgspec.Struct, array_like=True, tag="lag", gc=False):
@@ -119,9 +134,9 @@ class Stopped(Outcome, tag="stopped", gc=False):
     """It was told to stop, and has."""
 
 
-ToRunner = Run | Stop | Quit
+ToRunner = Run | Stop | Vanished | Quit
 Ended = Completed | Failed | Snoozed | Cancelled | Stopped
-FromRunner = Hello | Broken | Lag | Progress | Log | Ended
+FromRunner = Hello | Broken | Told | Lag | Progress | Log | Ended
 M = TypeVar("M")
 
 decode_to_runner: Final = msgspec.msgpack.Decoder(list[ToRunner]).decode

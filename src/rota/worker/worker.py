@@ -3,8 +3,8 @@
 It runs no user code: that is what the runners in `pool` are for. Its loops, one file each, run in one task group:
 `desk` claims and reports, `heartbeat` extends leases, `inbox` hears pushes, `tower` stops what must stop, `sayings`
 passes on progress and logs, `courier` tells dependents of ends, `conductor` sees to workflows, `announcer` says that
-the worker lives, `janitor` sweeps, `clerk` acts on many jobs, `ticker` fires schedules, `adapter` sizes it. `probes`
-answers whoever asks how it is.
+the worker lives, `janitor` sweeps, `clerk` acts on many jobs, `ticker` fires schedules, `adapter` sizes it, `witness`
+has the program told of attempts that were killed. `probes` answers whoever asks how it is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,8 +26,9 @@ from rota.core.job import base_of
 from rota.core.schedule import Schedule
 from rota.doctor import STANDING, examine
 from rota.errors import ConfigurationError, StoreError, StoreUnsupported
+from rota.store.reports import Report
 from rota.store.schedules import ScheduleStore
-from rota.store.store import Report, Store
+from rota.store.store import Store
 from rota.worker.adapter import Adapter
 from rota.worker.announcer import Announcer
 from rota.worker.clerk import Clerk
@@ -46,11 +47,14 @@ from rota.worker.sayings import Sayings
 from rota.worker.ticker import Ticker
 from rota.worker.tower import STOP_PATIENCE_S, Tower
 from rota.worker.wire import FromRunner, Log, Progress
+from rota.worker.witness import Witness
 
 logger = logging.getLogger("rota.worker")
 
 #: How long one call to the store is tried before the loop that made it looks around again.
 PATIENCE_S: Final = 2.0
+#: What a worker that stops waits for, at most, until its program knows of the attempts that were killed.
+TELL_S: Final = 2.0
 #: What a handler gets after the second signal.
 HURRY_S: Final = 0.2
 
@@ -103,6 +107,8 @@ class Worker:
         self._sayings: Sayings
         #: What it counts of itself, where somebody asks.
         self._figures = Figures(self) if config.metrics_port is not None else None
+        #: Where the program wants to hear of attempts that were killed.
+        self._witness: Witness | None = None
         self._signals = 0
         #: Why it cannot go on; "" while it can.
         self._fault = ""
@@ -127,6 +133,9 @@ class Worker:
             rota.shards |= facts["shards"]
             store = rota.connect(self.id, patience=PATIENCE_S)
             try:
+                if facts["is_heedful"]:
+                    self._witness = Witness(rota.views, self.pool)
+                    self.tower.miss = self._witness.saw
                 await self._serve(rota, store)
             finally:
                 await store.gateway.close()
@@ -173,6 +182,7 @@ class Worker:
             give_back=self.tower.give_back,
             give_back_late=self.tower.give_back_late,
             hear_news=self._hear_news,
+            hear_vanished=self._hear_vanished,
             say_first=self._sayings.flush,
         )
         self._conductor = Conductor(store, wake=self.desk.wake)
@@ -198,6 +208,8 @@ class Worker:
             loops["adapter"] = Adapter(self)
         if self._figures is not None:
             loops["figures"] = self._figures
+        if self._witness is not None:
+            loops["witness"] = self._witness
         async with probed(self, rota, heartbeat, self._figures):
             await self._introduce(rota, store, announcer)
             await self._go_on(loops, announcer)
@@ -285,8 +297,15 @@ class Worker:
             if self.flights.busy:
                 await asyncio.sleep(HURRY_S)
             # Only what is dead is sure to have stopped: then its job may run elsewhere.
-            self.pool.kill_all()
+            if self._witness is None:
+                self.pool.kill_all()
+            else:
+                self.pool.kill_busy()  # somebody must be left to tell of them
             await self.tower.until_landed()
+        if self._witness is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TELL_S):
+                    await self._witness.until_told()
         with contextlib.suppress(TimeoutError, StoreError):
             async with asyncio.timeout(STOP_PATIENCE_S):
                 await self.desk.until_settled()
@@ -310,6 +329,8 @@ class Worker:
 
     def _hear(self, runner: RunnerProcess, messages: list[FromRunner]) -> None:
         self.tower.hear(runner, messages)
+        if self._witness is not None:
+            self._witness.hear(messages)
 
     def _pass_on(self, flight: Flight, saying: Progress | Log) -> None:
         self._sayings.hear(flight, saying)
@@ -317,10 +338,16 @@ class Worker:
     def _hear_news(self, queue: str) -> None:
         self._courier.hear(queue)
 
+    def _hear_vanished(self, queue: str, runs: Sequence[str]) -> None:
+        if self._witness is not None:
+            self._witness.heard_of(queue, runs)
+
     def _bury(self, runner: RunnerProcess) -> None:
         if self._figures is not None:
             self._figures.buried(runner)
         self.tower.bury(runner)
+        if self._witness is not None:
+            self._witness.bury(runner)
 
     def _give_up(self, reason: str) -> None:
         """No runner can start any more. What still runs may finish; the rest is for other workers."""

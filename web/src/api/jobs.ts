@@ -7,7 +7,7 @@ import { keys } from "@/api/keys";
 import { toQuery, type Filter } from "@/lib/filter";
 import { withText } from "@/lib/json";
 import { serverNow } from "@/lib/now";
-import type { Change } from "@/live/changes";
+import { EVERYWHERE, type Change } from "@/live/changes";
 
 export type Job = Schemas["Job"];
 export type Stats = Schemas["Stats"];
@@ -36,7 +36,8 @@ async function readPage(filter: Filter, order: Order, cursor: string | null, sig
 
 /** Whether a change can matter to a list. A text is looked for in many records: not again with every change. */
 function concerns(filter: Filter) {
-  return ({ queue }: Change) => filter.text === undefined && (filter.queue === undefined || filter.queue === queue);
+  return ({ queue }: Change) =>
+    filter.text === undefined && (filter.queue === undefined ? queue !== EVERYWHERE : filter.queue === queue);
 }
 
 /** The list as it was scrolled through. It is never read again as a whole: `lookQuery` keeps what is in view fresh. */

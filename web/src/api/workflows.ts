@@ -15,6 +15,7 @@ export type WorkflowUndo = Schemas["WorkflowUndo"];
 /** What moves no workflow on. */
 const IDLE_VERBS: ReadonlySet<string> = new Set(["log", "progress", "promote", "pause", "resume"]);
 const LISTED = 500;
+const GROWS_OLD_MS = 10_000;
 
 export function workflowsQuery(states: readonly WorkflowState[]) {
   return queryOptions({
@@ -23,7 +24,7 @@ export function workflowsQuery(states: readonly WorkflowState[]) {
       const query = { limit: LISTED, ...(states.length > 0 ? { state: [...states] } : {}) };
       return (await answer(api.GET("/api/workflows", { params: { query }, signal }))).workflows;
     },
-    meta: { live: ({ verb }) => !IDLE_VERBS.has(verb), isDecidedLater: true },
+    meta: { live: ({ verb }) => verb === "workflow" },
   });
 }
 
@@ -38,7 +39,8 @@ function queuesOf(workflow: Workflow): ReadonlySet<string> {
   return new Set([...workflow.steps.map(({ queue }) => queue), ...undos]);
 }
 
-export function concernsWorkflow(change: Change, workflow: Workflow | undefined): boolean {
+export function concernsWorkflow(change: Change, id: string, workflow: Workflow | undefined): boolean {
+  if (change.verb === "workflow") return change.runs.includes(id);
   if (IDLE_VERBS.has(change.verb)) return false;
   return workflow === undefined || (!isOver(workflow.state) && queuesOf(workflow).has(change.queue));
 }
@@ -51,10 +53,9 @@ export function workflowQuery(client: QueryClient, id: string) {
       const path = { workflow_id: id };
       return (await answer(api.GET("/api/workflows/{workflow_id}", { params: { path }, signal }))).workflow;
     },
-    meta: {
-      live: (change) => concernsWorkflow(change, client.getQueryData<Workflow>(queryKey)),
-      isDecidedLater: true,
-    },
+    // Who is limited to some queues hears of its steps alone.
+    refetchInterval: ({ state: { data } }) => data !== undefined && !isOver(data.state) && GROWS_OLD_MS,
+    meta: { live: (change) => concernsWorkflow(change, id, client.getQueryData<Workflow>(queryKey)) },
   });
 }
 

@@ -17,7 +17,8 @@ export function Menu({
   align?: "start" | "end";
 }) {
   return (
-    <Radix.Root>
+    // A menu does not lock the page: what is hidden from screen readers could still be reached with Tab.
+    <Radix.Root modal={false}>
       <Radix.Trigger asChild>{trigger}</Radix.Trigger>
       <Radix.Portal>
         <Radix.Content

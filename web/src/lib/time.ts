@@ -31,15 +31,13 @@ export function relative(at: string | number, now: number): string {
 
 export type Zone = "local" | "utc";
 
+const EXACT = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
+
 /** The exact moment, to the millisecond, in the reader's zone or in UTC. */
 export function exact(at: string | number, zone: Zone = "local"): string {
   const date = new Date(at);
   if (zone === "utc") return `${date.toISOString().replace("T", " ").replace("Z", "")} UTC`;
-  const text = new Intl.DateTimeFormat("sv-SE", {
-    dateStyle: "short",
-    timeStyle: "medium",
-  }).format(date);
-  return `${text}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  return `${EXACT.format(date)}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
 /** The time of day, for axes and log lines. */

@@ -2,7 +2,10 @@
 
 import type { Query, QueryClient } from "@tanstack/react-query";
 
-/** Some runs of a queue went through a verb. `runs` names the first fifty. */
+/**
+ * Some runs of a queue went through a verb. `runs` names the first fifty. Where the verb is "workflow" or "schedule", they
+ * are the ids of those that changed, and the queue is "~".
+ */
 export interface Change {
   readonly queue: string;
   readonly verb: string;
@@ -14,18 +17,16 @@ export interface Change {
 /** A query says which changes make it old: `meta: { live: (change) => change.queue === queue }`. */
 export type Concern = (change: Change) => boolean;
 
+export const EVERYWHERE = "~";
+
 /** True for what moves jobs or queues on; progress and log lines come often and move nothing. */
-export function moves({ verb }: Change): boolean {
-  return verb !== "progress" && verb !== "log";
+export function moves({ queue, verb }: Change): boolean {
+  return queue !== EVERYWHERE && verb !== "progress" && verb !== "log";
 }
 
 declare module "@tanstack/react-query" {
   interface Register {
-    queryMeta: {
-      live?: Concern;
-      /** What the changes lead to is decided a moment after them, and told by no event of its own: it is read once more. */
-      isDecidedLater?: boolean;
-    };
+    queryMeta: { live?: Concern };
   }
 }
 
@@ -42,10 +43,8 @@ export class Freshener {
 
   apply(changes: readonly Change[]): void {
     for (const query of this.client.getQueryCache().findAll({ type: "active" })) {
-      const { live: concerns, isDecidedLater } = query.meta ?? {};
-      if (!concerns || !changes.some(concerns)) continue;
-      this.refresh(query);
-      if (isDecidedLater) this.refresh(query);
+      const concerns = query.meta?.live;
+      if (concerns && changes.some(concerns)) this.refresh(query);
     }
   }
 

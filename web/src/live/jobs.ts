@@ -63,6 +63,8 @@ export function useLiveList(filter: Filter, order: Order) {
   const examined = useMemo(() => data?.pages.reduce((sum, page) => sum + page.examined, 0) ?? 0, [data]);
 
   const { fetchNextPage, hasNextPage, isFetchingNextPage, isError } = query;
+  // Where few of many match, a page may be empty though others follow. Nothing is said before one of them is found.
+  const isLookingFurther = data !== undefined && rows.length === 0 && hasNextPage && filter.text === undefined;
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
@@ -70,6 +72,9 @@ export function useLiveList(filter: Filter, order: Order) {
     // A text may be in none of a million records: how far to look is for the reader to say.
     if (filter.text === undefined && !isError) more();
   }, [filter.text, isError, more]);
+  useEffect(() => {
+    if (isLookingFurther) nearEnd();
+  }, [isLookingFurther, nearEnd]);
 
   return {
     rows,
@@ -80,7 +85,7 @@ export function useLiveList(filter: Filter, order: Order) {
     more,
     nearEnd,
     hasMore: hasNextPage,
-    isLoading: query.isPending,
+    isLoading: query.isPending || (isLookingFurther && !isError),
     isLoadingMore: isFetchingNextPage,
     error: query.error,
     retry: () => void (data === undefined ? query.refetch() : fetchNextPage()),

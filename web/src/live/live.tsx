@@ -3,6 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 
+import { useSession } from "@/api/session";
 import { Freshener } from "@/live/changes";
 import { Stream, type Status } from "@/live/stream";
 
@@ -17,10 +18,12 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [status, setStatus] = useState<Status>("connecting");
   const stream = useRef<Stream | null>(null);
+  // Workflows concern all queues: who is limited to some is not told of them.
+  const topics = useSession().queues.length > 0 ? "jobs,queues,schedules" : "jobs,queues,schedules,workflows";
 
   useEffect(() => {
     const freshener = new Freshener(client);
-    const opened = new Stream({
+    const opened = new Stream(topics, {
       onChanges: (changes) => freshener.apply(changes),
       onReset: () => void client.invalidateQueries(),
       onStatus: setStatus,
@@ -31,7 +34,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       opened.stop();
       freshener.stop();
     };
-  }, [client]);
+  }, [client, topics]);
 
   const live = useMemo(() => ({ status, setPaused: (is: boolean) => stream.current?.setPaused(is) }), [status]);
   return <LiveContext value={live}>{children}</LiveContext>;

@@ -1,7 +1,7 @@
 /** One stream of events per tab. It closes when nobody looks, and goes on exactly where it was. */
 
 import { BASE } from "@/api/client";
-import type { Change } from "@/live/changes";
+import { EVERYWHERE, type Change } from "@/live/changes";
 
 export type Status = "connecting" | "live" | "paused" | "lost";
 
@@ -18,10 +18,14 @@ export class Stream {
   private source: EventSource | null = null;
   private lastId = "";
   private failures = 0;
+  private wasOpen = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isPaused = false;
 
-  constructor(private readonly callbacks: Callbacks) {}
+  constructor(
+    private readonly topics: string,
+    private readonly callbacks: Callbacks,
+  ) {}
 
   start(): void {
     document.addEventListener("visibilitychange", this.look);
@@ -52,19 +56,21 @@ export class Stream {
   private open(): void {
     clearTimeout(this.timer);
     const url = new URL("api/events", BASE);
-    url.searchParams.set("topics", TOPICS);
+    url.searchParams.set("topics", this.topics);
     if (this.lastId) url.searchParams.set("after", this.lastId);
     const source = new EventSource(url);
     this.source = source;
     if (this.failures === 0) this.callbacks.onStatus("connecting");
     source.onopen = () => {
-      if (this.failures > 0 && !this.lastId) this.callbacks.onReset();
+      // Whoever has heard of nothing yet does not know where to go on.
+      if ((this.failures > 0 || this.wasOpen) && !this.lastId) this.callbacks.onReset();
+      this.wasOpen = true;
       this.failures = 0;
       this.callbacks.onStatus("live");
     };
     source.addEventListener("changes", (event: MessageEvent<string>) => {
       this.lastId = event.lastEventId;
-      this.callbacks.onChanges((JSON.parse(event.data) as { changes: Change[] }).changes);
+      this.callbacks.onChanges(read(JSON.parse(event.data) as Message));
     });
     source.addEventListener("reset", (event: MessageEvent<string>) => {
       this.lastId = event.lastEventId;
@@ -87,4 +93,15 @@ export class Stream {
   }
 }
 
-const TOPICS = "jobs,queues";
+interface Message {
+  readonly changes: readonly Change[];
+  readonly schedules?: readonly string[];
+  readonly workflows?: readonly string[];
+}
+
+/** What a message tells of, also beside the changes of jobs. */
+function read({ changes, schedules = [], workflows = [] }: Message): readonly Change[] {
+  const told = (verb: string, runs: readonly string[]): Change[] =>
+    runs.length > 0 ? [{ queue: EVERYWHERE, verb, count: runs.length, runs, at: "" }] : [];
+  return [...changes, ...told("schedule", schedules), ...told("workflow", workflows)];
+}

@@ -119,6 +119,13 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
   const { selection } = choice;
   const [asked, setAsked] = useState<{ action: Action; target: Target } | null>(null);
   const isFiltered = Object.keys(filter).length > 0;
+  const actions = useMemo(
+    () =>
+      actionsFor(statesOf(selection, rows, filter)).filter(
+        (action) => !(action === "delete" && selection.isAll) || mayDeleteAll,
+      ),
+    [selection, rows, filter, mayDeleteAll],
+  );
   useShortcuts({ Escape: choice.clear });
 
   return (
@@ -142,7 +149,8 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
             onScrolled={list.setInView}
           />
         ) : isFiltered ? (
-          <FilteredEmpty what="jobs" onClear={onClear} />
+          // What has not been looked through may still match.
+          !list.hasMore && <FilteredEmpty what="jobs" onClear={onClear} />
         ) : (
           <Empty title="There are no jobs yet">What programs enqueue is shown here as it happens.</Empty>
         )}
@@ -155,9 +163,7 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
           isAll={selection.isAll}
           matching={counts === null ? null : filter.state === undefined ? total(counts) : counts[filter.state]}
           mayChooseAll={isFiltered}
-          actions={actionsFor(statesOf(selection, rows, filter)).filter(
-            (action) => !(action === "delete" && selection.isAll) || mayDeleteAll,
-          )}
+          actions={actions}
           onAll={choice.all}
           onClear={choice.clear}
           onAct={(action) => setAsked({ action, target: targetOf(selection, rows, filter, action) })}

@@ -80,7 +80,7 @@ function Filled({ overview }: { overview: Overview }) {
         isFlush
         actions={
           <Button look="quiet" asChild>
-            <Link to="/queues">Pause, resume, purge</Link>
+            <Link to="/queues">All queues</Link>
           </Button>
         }
       >

@@ -22,7 +22,8 @@
 -- ARGV[9] next_token  the token of its next claim, if that may be carried out for it; else ""
 --
 -- Returns fence, ms until something falls due ("" if nothing will), words ("outbox": dependents must be told;
--- "fail:<ms>": when the failures of the queue want to be looked at), the runs claimed with spaces between, their counts
+-- "fail:<ms>": when the failures of the queue want to be looked at; "vanished:<run>,…": taken from workers that are gone),
+-- the runs claimed with spaces between, their counts
 -- with commas between (nothing for a first attempt; "" where all are), then the record of each
 
 -- @include failures_due
@@ -72,12 +73,12 @@ if before then
 end
 
 local may_reap, reap_from, is_paused = tick(now, lease_ms)
-local heads, more = read_heads(), false
+local heads, more, vanished = read_heads(), false, {}
 
 local function is_due(at) return at and at <= now end
 
 if is_due(heads.scheduled) or is_due(heads.expiring) or (may_reap and (is_due(heads.processing) or is_due(heads.stopping))) then
-  more = housekeeping(now, may_reap, bound)
+  more, vanished = housekeeping(now, may_reap, bound)
   heads = read_heads()
 end
 -- That was work enough for one call: the worker comes again at once. While some are late that must not start any
@@ -109,4 +110,5 @@ write_tally(now)
 reply[2] = more and "0" or next_due(heads, now, reap_from)
 if is_due(heads.outbox) then reply[3] = "outbox " end
 if heads.are_rare then reply[3] = reply[3] .. failures_due(now) end
+if #vanished > 0 then reply[3] = reply[3] .. " vanished:" .. table.concat(vanished, ",") end
 return reply

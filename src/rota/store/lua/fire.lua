@@ -62,6 +62,7 @@ state.dropped = state.dropped + dropped
 write_schedule(name, state, rule, settings, body)
 if following == "" then redis.call("ZREM", ticks, name) else redis.call("ZADD", ticks, following, name) end
 emit("enqueue", made)
+emit("fire", { name })
 if freed > 0 then wake(math.min(freed, 8)) end
 write_tally(now)
 return { "fired", text_of(#made), text_of(skipped) }

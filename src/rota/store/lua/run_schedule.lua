@@ -33,6 +33,7 @@ return once(function()
   state.manual_id = id
   write_schedule(name, state, rule, settings, body)
   emit("enqueue", { run })
+  emit("run_schedule", { name })
   if where == "pending" then wake(1) end
   return run
 end)

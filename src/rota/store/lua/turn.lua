@@ -25,6 +25,7 @@ local known, current = unpack(redis.call("HMGET", key, "version", "state"))
 if not current then return "missing" end
 if (known or "0") ~= version then return "stale" end
 if HAS_ENDED[current] then return current end
+local is_news = state ~= "" or #ARGV > 5
 if #ARGV > 5 then redis.call("HSET", key, unpack(ARGV, 6)) end
 redis.call("HINCRBY", key, "version", 1)
 if next_ms == "" then
@@ -32,8 +33,6 @@ if next_ms == "" then
 else
   redis.call("ZADD", flow_due, text_of(now + next_ms), id)
 end
-if state ~= "" then
-  current = flow_state(id, state, now)
-  emit("workflow", { id })
-end
+if state ~= "" then current = flow_state(id, state, now) end
+if is_news then emit("workflow", { id }) end
 return current

@@ -30,8 +30,8 @@ const ROW_PX = 36;
 const PHONE_ROW_PX = 60;
 /** Rows beyond the edges of the window that exist as well. */
 const OVERSCAN = 12;
-/** Below this many rows from the end the next page is asked for. */
-const NEAR_END = 40;
+/** Below this many rows from the end the next page is asked for: early enough for who scrolls fast. */
+const NEAR_END = 100;
 
 const features = tableFeatures({});
 const helper = createColumnHelper<typeof features, Job>();
@@ -146,7 +146,10 @@ export function JobTable(props: JobTableProps) {
   });
   // One row can be reached with Tab; where the last one is out of view, the first that is in it.
   const tabStop = focused >= first && focused < end ? focused : inView;
-  const isAllChosen = rows.length > 0 && (selection.isAll || rows.every((job) => selection.keys.has(keyOf(job))));
+  const isAllChosen = useMemo(
+    () => rows.length > 0 && (selection.isAll || rows.every((job) => selection.keys.has(keyOf(job)))),
+    [rows, selection],
+  );
   return (
     <div
       role="grid"
@@ -246,7 +249,7 @@ const JobRow = memo(
         title={isGone ? "It has moved on since, and matches no longer" : undefined}
         style={{ height: props.height, transform: `translateY(${props.top}px)` }}
         className={classes(
-          "absolute top-0 left-0 w-full items-center border-b border-line/60 text-[13px] outline-offset-[-2px]",
+          "absolute top-0 left-0 w-full items-center border-b contain-strict border-line/60 text-[13px] outline-offset-[-2px]",
           isWide ? GRID : "flex",
           isChosen ? "bg-accent-soft" : "hover:bg-sunken/60",
           isGone && "opacity-60",

@@ -2,6 +2,7 @@
 -- keys: jobs, runs, ids, named, blocked, cancelled, expiring, locked, tied, needs, dooms
 -- @include admit
 -- @include cancel_run
+-- @include deadline
 -- @include depart
 -- @include finish
 -- @include note
@@ -9,6 +10,7 @@
 -- @include place
 -- @include policy
 -- @include record
+-- @include text_of
 
 -- Nothing is left to come after: it goes on. Says how many runs became pending.
 local function untie(run, now)
@@ -54,7 +56,7 @@ local function bury(now)
 end
 
 -- The cause has been redriven: a run that was cancelled for it alone waits again, unless its id has a newer run. True if
--- it does.
+-- it does. One that is too late by now expires next.
 local function revive(run, now)
   if #doomed > 0 then bury(now) end
   local key = dooms .. ":" .. run
@@ -74,6 +76,8 @@ local function revive(run, now)
   r.state, r.ended_at, r.reason = "waiting", "-", ""
   redis.call("HSET", runs, run, write_record(r))
   redis.call("ZADD", blocked, r.place, run)
+  local deadline = deadline_of(record)
+  if deadline then redis.call("ZADD", expiring, text_of(deadline), run) end
   note(run, { at = now, verb = "revive", state = "blocked" })
   return true
 end

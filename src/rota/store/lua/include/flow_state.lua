@@ -1,6 +1,7 @@
 -- A workflow enters another state. Running and undoing ones hold a place among those of their name, where it is limited;
 -- one that leaves its place lets the next in. Those that have ended for good are kept for a day.
 -- keys: flow, flow_due, held, places, queued
+-- @include emit
 -- @include text_of
 
 local HOLDS_PLACE = { running = true, undoing = true }
@@ -32,6 +33,7 @@ local function leave_place(id, name, now)
       redis.call("ZADD", places .. ":" .. name, text_of(now), following)
       redis.call("HSET", flow .. ":" .. following, "state", "running")
       touch(following, now)
+      emit("workflow", { following })
     end
     redis.call("ZREM", queued .. ":" .. name, following)
   end

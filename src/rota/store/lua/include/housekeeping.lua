@@ -56,8 +56,9 @@ local function expire(now, bound)
     if redis.call("ZSCORE", pending, run) or redis.call("ZSCORE", scheduled, run) or redis.call("ZSCORE", blocked, run) then
       withdraw(run)
       unfollow(run)
-      local r = new_record("cancelled", "-")
-      r.ended_at, r.reason = text_of(now), "expired: it had not started in time"
+      local line = redis.call("HGET", runs, run)
+      local r = line and read_record(line) or new_record("waiting", "-")
+      r.state, r.ended_at, r.reason = "cancelled", text_of(now), "expired: it had not started in time"
       redis.call("HSET", runs, run, write_record(r))
       count_run(run, "cancelled")
       local rule = policy(run).finished_rule
@@ -72,9 +73,10 @@ local function expire(now, bound)
 end
 
 -- processing -> pending | failed, for runs whose lease has run out; and the end of waiting for handlers to stop.
+-- Says how many that were, and which of them had an attempt under way.
 local function reap(now, bound)
   local expired = redis.call("ZRANGE", processing, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
-  local lost, lease_of = {}, {}
+  local lost, lease_of, vanished = {}, {}, {}
   for i = 1, #expired, 2 do
     lost[#lost + 1] = expired[i]
     lease_of[expired[i]] = tonumber(expired[i + 1])
@@ -85,19 +87,27 @@ local function reap(now, bound)
       local beat = redis.call("HGET", beats, r.worker)
       local never_named = lease_of[run] == r.claimed_at + lease_ms
       local is_unheard = never_named and beat and beat - r.claimed_at >= 1000
+      if not is_unheard then vanished[#vanished + 1] = run end
       return not is_unheard, is_unheard
     end)
   end
   local stopped = redis.call("ZRANGE", stopping, "-inf", text_of(now), "BYSCORE", "LIMIT", 0, bound)
   for _, run in ipairs(stopped) do release(run, now) end
-  return math.max(#lost, #stopped)
+  return math.max(#lost, #stopped), vanished
 end
 
--- True when there may be more to do than the bound allowed. What one of them leaves of it is for the next.
+-- True when there may be more to do than the bound allowed, and the runs that were reaped. What one of them leaves of
+-- the bound is for the next.
 local function housekeeping(now, may_reap, bound)
   local is_more = promote(now, bound)
   -- A follow-up that is too late must not live on in the run that it would merge into.
   local left = bound - expire(now, bound)
-  if left > 0 and may_reap then left = left - reap(now, left) end
-  return is_more or left <= 0
+  local reaped, vanished = 0, {}
+  if left > 0 and may_reap then
+    reaped, vanished = reap(now, left)
+    left = left - reaped
+    -- What was taken back unstarted may be too late by now.
+    if left > 0 then left = left - expire(now, left) end
+  end
+  return is_more or left <= 0, vanished
 end

@@ -2,10 +2,12 @@
 -- claim (its reply was lost). Beyond its forgiven stalls, or where it may run only once, a run fails for good;
 -- else it is pending again, at its old place. `owner` is "reports" where the owner itself says so: its claim stays in the
 -- record, so that the report sent again is recognised. From an owner that is "gone" the claim is taken. What never started
--- was no attempt. `charge_of` says whether a stall is charged, and whether it never started.
--- keys: runs, pending, processing, failed, locked, followers, errors, progress
+-- was no attempt, and must still start by its deadline. `charge_of` says whether a stall is charged, and whether it never
+-- started.
+-- keys: jobs, runs, pending, processing, failed, expiring, locked, followers, errors, progress
 -- @include alert
 -- @include count_run
+-- @include deadline
 -- @include depart
 -- @include emit
 -- @include finish
@@ -64,6 +66,8 @@ local function stall(lost, now, owner, charge_of)
           back[#back + 1], back[#back + 2] = r.place, run
           entry.state = "pending"
         end
+        local deadline = is_unstarted and r.attempt == 0 and deadline_of(redis.call("HGET", jobs, run))
+        if deadline then redis.call("ZADD", expiring, text_of(deadline), run) end
       end
       lines[#lines + 1], lines[#lines + 2] = run, write_record(r)
       note(run, entry)

@@ -40,7 +40,8 @@ end
 -- Says how many runs became pending by it.
 local function update(run, flags, priority, due, expiry, rest, now)
   local before_it = redis.call("HGET", jobs, run)
-  local record, lock = overlay(before_it, rest, flags)
+  local new_deadline = has(flags, "o") and expiry ~= "" and moment(expiry, now)
+  local record, lock = overlay(before_it, rest, flags, new_deadline)
   redis.call("HSET", jobs, run, record)
   reindex(run, before_it, record)
   local line = redis.call("HGET", runs, run)
@@ -59,7 +60,7 @@ local function update(run, flags, priority, due, expiry, rest, now)
   local after = place(has(flags, "o") and priority or priority_of(before), new_due)
   local must_start_by = redis.call("ZSCORE", expiring, run)
   if has(flags, "o") then
-    must_start_by = (not r or tonumber(r.attempt) == 0) and expiry ~= "" and text_of(moment(expiry, now))
+    must_start_by = (not r or tonumber(r.attempt) == 0) and new_deadline and text_of(new_deadline)
   end
 
   local freed, old_lock = 0, lock_of(run)

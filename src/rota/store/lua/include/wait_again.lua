@@ -2,6 +2,7 @@
 -- into it, by its flags: counts start again only where that was asked for by name, and the time is the later of the
 -- two, so that a job which enqueues itself and keeps failing still reaches its limit.
 -- keys: jobs, runs, ids, named, scheduled, blocked, expiring, locked, followers, follows, merged, merges, history, waiters
+-- @include deadline
 -- @include followers
 -- @include unindex
 -- @include lanes
@@ -20,7 +21,7 @@ local function merge(run, r, run_place, now)
   local ours = redis.call("HGET", jobs, run)
   local priority, due = priority_of(run_place), due_of(run_place)
   if ours and theirs then
-    local record, lock = overlay(ours, string.match(theirs, "^[^\n]*\n(.*)$"), flags)
+    local record, lock = overlay(ours, string.match(theirs, "^[^\n]*\n(.*)$"), flags, has_flag("o") and deadline_of(theirs))
     redis.call("HSET", jobs, run, record)
     reindex(run, ours, record)
     local old_lock = lock_of(run)

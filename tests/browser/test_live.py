@@ -1,0 +1,127 @@
+"""What changes in the store is shown by the push, with every poll switched off; how fast is printed, not asserted.
+
+`pytest tests/browser/test_live.py -n 0 -s` prints the figures. Not here: the workers' page, which learns what a worker
+runs from its sign of life every few seconds, and reads that every three.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from playwright.async_api import Page, expect
+
+from rota import Job
+from tests.browser.site import Site
+
+TIMES: Final = 5
+#: `shown` resolves with the moment at which a text is there, `pushed` has those at which events came. Nothing is read
+#: again by itself.
+WATCH: Final = """
+const nativeInterval = window.setInterval;
+window.setInterval = (act, ms, ...given) => (ms >= 1000 ? 0 : nativeInterval(act, ms, ...given));
+const NativeSource = window.EventSource;
+window.pushed = [];
+window.EventSource = class extends NativeSource {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("changes", () => window.pushed.push(Date.now()));
+  }
+};
+window.shown = (text) => new Promise((resolve) => {
+  const isThere = () =>
+    document.querySelector("main")?.innerText.includes(text) || document.querySelector(`[aria-label="${text}"]`);
+  const observer = new MutationObserver(() => {
+    if (!isThere()) return;
+    observer.disconnect();
+    resolve(Date.now());
+  });
+  observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+});
+"""
+
+
+@dataclass
+class Case:
+    """A page, and what is changed before it: each change says the text that shows it."""
+
+    path: str
+    changes: list[tuple[Callable[[], Awaitable[Any]], str]]
+
+
+async def waiting(site: Site, *names: str) -> list[Job[Any]]:
+    """Jobs that nobody runs."""
+    return [await site.tasks.greet.using(id=name, delay=3600).enqueue(name) for name in names]
+
+
+async def overview(site: Site) -> Case:
+    await waiting(site, "first")
+    return Case("/", [(lambda n=n: site.tasks.greet.enqueue(f"{n}"), f"{n} pending") for n in range(1, TIMES + 1)])
+
+
+async def jobs(site: Site) -> Case:
+    await waiting(site, "first")
+    return Case(
+        "/jobs",
+        [(lambda n=n: site.tasks.greet.using(id=f"late-{n}").enqueue("ann"), f"late-{n}") for n in range(TIMES)],
+    )
+
+
+async def job(site: Site) -> Case:
+    (one,) = await waiting(site, "first")
+    return Case(
+        f"/jobs/{one.id}",
+        [(lambda n=n: one.update(priority=n), f"\n{n}") for n in range(31, 31 + TIMES)],
+    )
+
+
+async def queues(site: Site) -> Case:
+    await waiting(site, "first")
+    queue = site.rota.queue("mail")
+    return Case(
+        "/queues",
+        [
+            (queue.resume, "no worker serves it") if n % 2 else (queue.pause, "nothing starts until it is resumed")
+            for n in range(TIMES)
+        ],
+    )
+
+
+async def dead(site: Site) -> Case:
+    await site.start_worker()
+    await site.until(await site.tasks.bounce.enqueue("ann"), "failed")
+    return Case(
+        "/dead",
+        [(lambda n=n: site.tasks.bounce.enqueue(f"{n}"), f"{n + 2} jobs failed for good") for n in range(TIMES)],
+    )
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("furnish", [overview, jobs, job, queues, dead], ids=lambda one: one.__name__)
+async def test_a_change_is_shown_by_the_push(
+    site: Site, page: Page, furnish: Callable[[Site], Awaitable[Case]]
+) -> None:
+    case = await furnish(site)
+    await page.add_init_script(WATCH)
+    await page.goto(case.path)
+    await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+    from_store: list[float] = []
+    from_push: list[float] = []
+
+    for change, text in case.changes:
+        before = await page.evaluate("pushed.length")
+        watched = await page.evaluate_handle("(text) => ({ done: shown(text), from: Date.now() })", text)
+        await change()
+        shown, since = await page.evaluate("async (watched) => [await watched.done, watched.from]", watched)
+        pushes: list[float] = (await page.evaluate("pushed"))[before:]
+        assert pushes, f"{text!r} was shown without an event"
+        from_store.append(shown - since)
+        from_push.append(shown - pushes[0])
+
+    print(
+        f"\n{case.path}: from the change {statistics.median(from_store):.0f} ms, from its event "
+        f"{statistics.median(from_push):.0f} ms; at best {min(from_store):.0f} ms, at worst {max(from_store):.0f} ms"
+    )

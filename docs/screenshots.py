@@ -16,12 +16,13 @@ from typing import Final, Literal
 from playwright.async_api import Browser, async_playwright
 
 from rota.server import create_app
+from rota.server.tokens import Role, Tokens
 from tests.browser.conftest import ARGUMENTS, DESKTOP, PHONE
 from tests.browser.furniture import furnish
 from tests.browser.site import Site
 from tests.browser.test_accessibility import settled
 from tests.server.live import Live
-from tests.servers import new_server
+from tests.servers import Server, new_server
 from tests.worker.crew import Crew
 
 IMAGES: Final = Path(__file__).parent / "images"
@@ -42,24 +43,54 @@ async def main(names: list[str]) -> None:
     ):
         site = Site(crew, live.url)
         furniture = await furnish(site)
-        await asyncio.sleep(HISTORY_S)
+        await asyncio.sleep(HISTORY_S if not names or furniture.paths().keys() & set(names) else 0)
         paths = {name: path for name, path in furniture.paths().items() if not names or name in names}
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
             for theme in ("light", "dark"):
-                await _take(browser, site, paths, theme)
+                await _take(browser, site.url, paths, theme)
+                if not names or "connection-lost" in names:
+                    await _take(browser, site.url, {"connection-lost": "/"}, theme, is_lost=True)
+            await _take_others(browser, server, Path(folder), names)
         await crew.rota.close()
 
 
-async def _take(browser: Browser, site: Site, paths: dict[str, str], theme: Literal["light", "dark"]) -> None:
+async def _take_others(browser: Browser, server: Server, folder: Path, names: list[str]) -> None:
+    """What is seen where nothing was enqueued yet, before a login, and without permission."""
+    fresh = Crew(server, "fresh", folder, module=MODULE)
+    looks: list[tuple[str, str, bool]] = [
+        ("first-run", "/", False), ("login", "/login", True), ("no-permission", "/jobs/new", True),
+    ]  # fmt: skip
+    viewer, _ = await Tokens(fresh.rota).create(Role.VIEWER)
+    for name, path, is_guarded in looks:
+        if names and name not in names:
+            continue
+        with Live(create_app(fresh.rota, auth="tokens" if is_guarded else "none")) as live:
+            for theme in ("light", "dark"):
+                token = viewer if name == "no-permission" else ""
+                await _take(browser, live.url, {name: path}, theme, token=token)
+    await fresh.rota.close()
+
+
+async def _take(
+    browser: Browser, url: str, paths: dict[str, str], theme: Literal["light", "dark"], *, token: str = "",
+    is_lost: bool = False,
+) -> None:  # fmt: skip
     for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
-        context = await browser.new_context(
-            base_url=site.url, viewport=size, color_scheme=theme, reduced_motion="reduce"
-        )
+        context = await browser.new_context(base_url=url, viewport=size, color_scheme=theme, reduced_motion="reduce")
         page = await context.new_page()
+        if is_lost:
+            await page.route("**/api/events*", lambda route: route.abort())
+        if token:
+            await page.goto("/login")
+            await page.get_by_label("Token", exact=True).fill(token)
+            await page.get_by_role("button", name="Log in").click()
+            await page.wait_for_url(f"{url}/")
         for name, path in paths.items():
             await page.goto(path)
             await settled(page)
+            if is_lost:
+                await page.get_by_text("Connection lost").wait_for()
             await page.wait_for_timeout(700)  # charts and graphs are drawn
             await page.screenshot(path=IMAGES / f"{name}-{width}-{theme}.png")
         await context.close()

@@ -15,6 +15,7 @@ async def test_chosen_jobs_are_counted_before_anything_is_done_to_them(site: Sit
     await expect(page.get_by_role("checkbox", name="Choose mail:")).to_have_count(3)
     for box in await page.get_by_role("checkbox", name="Choose mail:").all():
         await box.click()
+    await page.get_by_role("button", name="Hold everything still").click()
     await jobs[0].cancel("by somebody else")
     await page.get_by_role("toolbar").get_by_role("button", name="Cancel").click()
     dialog = page.get_by_role("dialog")

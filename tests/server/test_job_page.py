@@ -31,6 +31,20 @@ async def test_every_attempt_says_who_when_and_how_it_ended(api: Api, rota: Rota
     assert detail["run_number"] == 1
 
 
+async def test_attempts_before_a_redrive_are_told_beside_those_after_it(api: Api, rota: Rota, hand: Hand) -> None:
+    job = await handle(rota, await api.enqueue(queue="mail", attempts=1))
+    await hand.kill_off(job)
+    await job.redrive()
+    await hand.kill_off(job)
+    await job.redrive()
+    await hand.finish(job)
+
+    attempts = (await api.job(job.id))["attempts"]
+
+    assert [one["outcome"] for one in attempts] == ["failed", "failed", "completed"]
+    assert [one["started_at"] for one in attempts] == sorted({one["started_at"] for one in attempts})
+
+
 async def test_a_job_names_those_before_and_behind_it(api: Api, rota: Rota, hand: Hand) -> None:
     first = await api.enqueue(queue="mail", id="first")
     second = await api.enqueue(queue="images", id="second")

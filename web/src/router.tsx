@@ -9,12 +9,12 @@ import {
   redirect,
 } from "@tanstack/react-router";
 
-import { ApiError, BASE } from "@/api/client";
+import { api, ApiError, BASE } from "@/api/client";
 import { sessionQuery } from "@/api/session";
 import { Shell } from "@/components/shell/shell";
 import { Loading } from "@/components/looks";
 import { ToastProvider } from "@/components/toasts";
-import { NotFound, Trouble } from "@/routes/trouble";
+import { NOT_LOADED, NotFound, PageTrouble, Trouble } from "@/routes/trouble";
 import { readAuditSearch } from "@/routes/audit.search";
 import { readDeadSearch } from "@/routes/dead.search";
 import { readJobSearch } from "@/routes/job.search";
@@ -27,6 +27,21 @@ import { readSchedulesSearch } from "@/routes/schedules.search";
 import { readWorkflowSearch } from "@/routes/workflow.search";
 import { readWorkflowsSearch } from "@/routes/workflows.search";
 
+/**
+ * The code of a page. Where it is not there because the server has become a newer one, the router loads everything anew;
+ * where the server does not answer, that would leave the reader with nothing: the frame stays, and says what is wrong.
+ */
+async function loadPage<M>(page: Promise<M>): Promise<M> {
+  try {
+    return await page;
+  } catch (error) {
+    await api.GET("/healthz").catch(() => {
+      throw new ApiError("This page was not opened before, so it has to be loaded first.", 0, NOT_LOADED);
+    });
+    throw error;
+  }
+}
+
 const root = createRootRouteWithContext<{ queryClient: QueryClient }>()({ notFoundComponent: NotFound });
 
 const login = createRoute({
@@ -34,7 +49,7 @@ const login = createRoute({
   path: "/login",
   validateSearch: (search: Record<string, unknown>): { next?: string } =>
     typeof search.next === "string" ? { next: search.next } : {},
-  component: lazyRouteComponent(() => import("@/routes/login"), "LoginRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/login")), "LoginRoute"),
 });
 
 /** All pages but the login: they need a session, and share the frame. */
@@ -59,72 +74,72 @@ const overview = createRoute({
   getParentRoute: () => inside,
   path: "/",
   validateSearch: readOverviewSearch,
-  component: lazyRouteComponent(() => import("@/routes/overview"), "OverviewRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/overview")), "OverviewRoute"),
 });
 const jobs = createRoute({
   getParentRoute: () => inside,
   path: "/jobs",
   validateSearch: readJobsSearch,
-  component: lazyRouteComponent(() => import("@/routes/jobs"), "JobsRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/jobs")), "JobsRoute"),
 });
 const newJob = createRoute({
   getParentRoute: () => inside,
   path: "/jobs/new",
   validateSearch: readNewJobSearch,
-  component: lazyRouteComponent(() => import("@/routes/new-job"), "NewJobRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/new-job")), "NewJobRoute"),
 });
 const job = createRoute({
   getParentRoute: () => inside,
   path: "/jobs/$id",
   validateSearch: readJobSearch,
-  component: lazyRouteComponent(() => import("@/routes/job"), "JobRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/job")), "JobRoute"),
 });
 const workflows = createRoute({
   getParentRoute: () => inside,
   path: "/workflows",
   validateSearch: readWorkflowsSearch,
-  component: lazyRouteComponent(() => import("@/routes/workflows"), "WorkflowsRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/workflows")), "WorkflowsRoute"),
 });
 const workflow = createRoute({
   getParentRoute: () => inside,
   path: "/workflows/$id",
   validateSearch: readWorkflowSearch,
-  component: lazyRouteComponent(() => import("@/routes/workflow"), "WorkflowRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/workflow")), "WorkflowRoute"),
 });
 const dead = createRoute({
   getParentRoute: () => inside,
   path: "/dead",
   validateSearch: readDeadSearch,
-  component: lazyRouteComponent(() => import("@/routes/dead"), "DeadRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/dead")), "DeadRoute"),
 });
 const queues = createRoute({
   getParentRoute: () => inside,
   path: "/queues",
   validateSearch: readQueuesSearch,
-  component: lazyRouteComponent(() => import("@/routes/queues"), "QueuesRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/queues")), "QueuesRoute"),
 });
 const workers = createRoute({
   getParentRoute: () => inside,
   path: "/workers",
-  component: lazyRouteComponent(() => import("@/routes/workers"), "WorkersRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/workers")), "WorkersRoute"),
 });
 const schedules = createRoute({
   getParentRoute: () => inside,
   path: "/schedules",
   validateSearch: readSchedulesSearch,
-  component: lazyRouteComponent(() => import("@/routes/schedules"), "SchedulesRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/schedules")), "SchedulesRoute"),
 });
 const locks = createRoute({
   getParentRoute: () => inside,
   path: "/locks",
   validateSearch: readLocksSearch,
-  component: lazyRouteComponent(() => import("@/routes/locks"), "LocksRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/locks")), "LocksRoute"),
 });
 const audit = createRoute({
   getParentRoute: () => inside,
   path: "/audit",
   validateSearch: readAuditSearch,
-  component: lazyRouteComponent(() => import("@/routes/audit"), "AuditRoute"),
+  component: lazyRouteComponent(() => loadPage(import("@/routes/audit")), "AuditRoute"),
 });
 
 const tree = root.addChildren([
@@ -152,7 +167,7 @@ export function makeRouter(queryClient: QueryClient) {
     context: { queryClient },
     defaultPreload: "intent",
     defaultPreloadStaleTime: 0,
-    defaultErrorComponent: Trouble,
+    defaultErrorComponent: PageTrouble,
     scrollRestoration: true,
     // News may hold links, so they are told within the router.
     InnerWrap: ToastProvider,

@@ -6,6 +6,7 @@ import click
 
 from rota.cli import output
 from rota.cli.settings import Settings, common_options, connected, run
+from rota.core.shapes import moment
 
 
 @click.command()
@@ -29,7 +30,7 @@ async def _follow(settings: Settings, queues: tuple[str, ...], task: str | None,
             if settings.json:
                 output.json_line(event_shape(event))
             else:
-                output.text(f"{output.moment(event.at)}  {event.queue}  {event.verb:<10} {' '.join(event.runs)}")
+                output.text(f"{moment(event.at)}  {event.queue}  {event.verb:<10} {' '.join(event.runs)}")
 
 
 class NoQueues(click.ClickException):

@@ -46,7 +46,8 @@ def show(settings: Settings, job_id: str, raw: bool) -> None:
 
 async def show_job(settings: Settings, job_id: str, *, only_dead: bool = False) -> None:
     """Prints one job. With `only_dead` one that is no dead letter is refused."""
-    from rota.cli.shapes import history_shape, job_shape
+    from rota.cli.shapes import job_shape
+    from rota.core.shapes import history_shape
     from rota.jobs import full_history
 
     async with connected(settings) as rota:
@@ -57,7 +58,9 @@ async def show_job(settings: Settings, job_id: str, *, only_dead: bool = False) 
         explanation = await rota.job(str(record.ref)).explain()
     history = full_history(snapshot)
     if settings.json:
-        output.document({**job_shape(record), "explanation": explanation, "history": history_shape(history)})
+        output.document(
+            {**job_shape(record), "explanation": explanation, "history": [history_shape(entry) for entry in history]}
+        )
         return
     output.text(f"{record.ref.full_id}  {record.task}")
     output.text(explanation)

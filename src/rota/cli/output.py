@@ -127,13 +127,6 @@ def clean(line: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in line)
 
 
-def moment(ms: int | None) -> str | None:
-    """A time for programs: ISO 8601, UTC."""
-    if ms is None:
-        return None
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def when(ms: int | None, now: int) -> str:
     """A time for people: how far away it is, and exactly when, by the clock on the wall here."""
     if ms is None:

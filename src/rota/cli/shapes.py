@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from rota.cli.output import moment
-from rota.core.job import HistoryEntry, JobRecord, Progress
+from rota.core import shapes
+from rota.core.job import JobRecord
 from rota.core.picture import outcome_of
-from rota.core.workflow import Flow, Step, WorkflowInfo
+from rota.core.shapes import moment
+from rota.core.workflow import Flow, Step
 from rota.events import Event
 from rota.schedules import ScheduleInfo
 from rota.store.views import LogLine, QueueInfo, WorkerInfo
@@ -35,7 +35,7 @@ def job_shape(record: JobRecord) -> dict[str, Any]:
         "ended_at": moment(record.ended_at),
         "worker": record.worker or None,
         "reason": record.reason or None,
-        "progress": progress_shape(record.progress) if record.progress else None,
+        "progress": shapes.progress_shape(record.progress) if record.progress else None,
         "error": msgspec.to_builtins(record.error) if record.error else None,
         "result": value_of(record.result) if record.result else None,
     }
@@ -44,14 +44,7 @@ def job_shape(record: JobRecord) -> dict[str, Any]:
 def workflow_shape(flow: Flow) -> dict[str, Any]:
     """A workflow with its steps, in the order in which they were added."""
     return {
-        "id": flow.id,
-        "name": flow.name,
-        "state": flow.state,
-        "done": flow.done,
-        "total": len(flow.steps),
-        "created_at": moment(flow.created_at or None),
-        "ended_at": moment(flow.ended_at),
-        "cause": flow.cause or None,
+        **shapes.workflow_shape(flow),
         "on_failure": flow.on_failure,
         "resume": flow.resume or None,
         "limit": flow.limit or None,
@@ -71,44 +64,6 @@ def _step_shape(flow: Flow, place: int, step: Step) -> dict[str, Any]:
         "items": flow.lengths.get(place) if step.items is not None else None,
         "undo": None if step.undo is None else (undo.outcome if undo is not None else "none"),
     }
-
-
-def workflow_info_shape(info: WorkflowInfo) -> dict[str, Any]:
-    """A workflow of a list."""
-    return {
-        **msgspec.to_builtins(info),
-        "created_at": moment(info.created_at or None),
-        "ended_at": moment(info.ended_at),
-        "cause": info.cause or None,
-    }
-
-
-def progress_shape(progress: Progress) -> dict[str, Any]:
-    """How far an attempt has come."""
-    return {
-        "percent": progress.percent,
-        "done": progress.done,
-        "total": progress.total,
-        "note": progress.note,
-        "per_second": progress.per_second,
-        "seconds_left": progress.seconds_left,
-        "at": moment(progress.at),
-    }
-
-
-def history_shape(history: Sequence[HistoryEntry]) -> list[dict[str, Any]]:
-    """Changes of state, oldest first."""
-    return [
-        {
-            "at": moment(entry.at),
-            "verb": entry.verb,
-            "state": entry.state or None,
-            "worker": entry.worker or None,
-            "attempt": entry.attempt or None,
-            "note": entry.note or None,
-        }
-        for entry in history
-    ]
 
 
 def log_shape(line: LogLine) -> dict[str, Any]:

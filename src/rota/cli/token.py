@@ -10,6 +10,7 @@ import click
 from rota.cli import output
 from rota.cli.enqueue import duration
 from rota.cli.settings import Settings, common_options, connected, run
+from rota.core.shapes import moment
 
 #: Who is named in the audit log, where a person at a terminal did it.
 WHO: Final = "command line"
@@ -67,7 +68,7 @@ async def _list(settings: Settings) -> None:
         tokens = await Tokens(rota).list()
         now = await rota.views.now()
     if settings.json:
-        output.document({"tokens": [{**_shape(t), "last_used": output.moment(t.last_used)} for t in tokens]})
+        output.document({"tokens": [{**_shape(t), "last_used": moment(t.last_used)} for t in tokens]})
     elif not tokens:
         output.note("there are no tokens: rota token create --role admin makes one")
     else:
@@ -114,6 +115,6 @@ def _shape(token: Any) -> dict[str, Any]:
         "name": token.name,
         "role": token.role.value,
         "queues": list(token.queues),
-        "created_at": output.moment(token.created_at),
-        "expires_at": output.moment(token.expires_at),
+        "created_at": moment(token.created_at),
+        "expires_at": moment(token.expires_at),
     }

@@ -12,6 +12,7 @@ from rota.cli import output
 from rota.cli.job import describe_progress, read
 from rota.cli.settings import Settings, connected
 from rota.cli.shapes import job_shape, log_shape
+from rota.core.shapes import moment
 from rota.core.states import JobState
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ async def _print_lines(settings: Settings, rota: Rota, ref: JobRef, start: int) 
         if settings.json:
             output.json_line(log_shape(line))
         else:
-            output.text(f"{output.moment(line.at)} {line.level:<7} {line.text}")
+            output.text(f"{moment(line.at)} {line.level:<7} {line.text}")
     return len(lines)
 
 

@@ -34,13 +34,13 @@ def list_(settings: Settings, states: tuple[str, ...], limit: int) -> None:
 
 
 async def _list(settings: Settings, states: Sequence[str], limit: int) -> None:
-    from rota.cli.shapes import workflow_info_shape
+    from rota.core.shapes import workflow_shape
 
     async with connected(settings) as rota:
         found = await rota.workflows.list(states=states, limit=limit)
         now = await rota.views.now()
     if settings.json:
-        output.document({"workflows": [workflow_info_shape(info) for info in found]})
+        output.document({"workflows": [workflow_shape(info) for info in found]})
     elif found:
         output.table(_table(found, now))
     else:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rota.core.job import JobRef
+from rota.core.shapes import exact_moment, moment
 from rota.errors import StoreError
 from rota.operations import Verb
-from rota.server import shapes
 from rota.server.filters import Found, check_scope
 from rota.server.visits import Server, Visit
 from rota.store.operations import NAMED, OperationInfo
@@ -56,8 +56,8 @@ def shape(info: OperationInfo) -> dict[str, Any]:
         "done": info.done,
         "failed": info.failed,
         "failures": [{"jobId": failure.job, "message": failure.why} for failure in info.failures],
-        "created_at": shapes.exact_moment(info.created_at),
-        "ended_at": shapes.moment(info.ended_at),
+        "created_at": exact_moment(info.created_at),
+        "ended_at": moment(info.ended_at),
     }
 
 

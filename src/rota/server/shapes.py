@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import Any, Final
 
 import msgspec
 
 from rota.core.attempts import Attempt, attempts_of
 from rota.core.history import Counted, Times
-from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, Progress, decode_run
+from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, decode_run
 from rota.core.picture import explain_flow
+from rota.core.shapes import exact_moment, history_shape, moment, progress_shape, workflow_shape
 from rota.core.states import JobState
 from rota.core.workflow import OPEN, Flow, WorkflowInfo, compensations
 from rota.relatives import Relative
@@ -25,16 +26,6 @@ from rota.workflows import REDRIVABLE
 
 #: Items of a step that did not succeed, of which so many are named.
 BAD_ITEMS: Final = 20
-
-
-def moment(ms: int | None) -> str | None:
-    """A time of the store's, as ISO 8601 in UTC."""
-    return None if ms is None else exact_moment(ms)
-
-
-def exact_moment(ms: int) -> str:
-    """The same where there is one."""
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class JobShapes:
@@ -79,7 +70,7 @@ class JobShapes:
             "worker": record.worker or None,
             "reason": record.reason or None,
             "error": _error(record.error) if record.error else None,
-            "progress_detail": _progress(progress) if progress else None,
+            "progress_detail": progress_shape(progress) if progress else None,
         }
 
     def detail(self, snapshot: Snapshot, explanation: str, lock: LockInfo | None, flow: Flow | None) -> dict[str, Any]:
@@ -213,15 +204,8 @@ def log_line(line: LogLine) -> dict[str, Any]:
 
 def history_entry(entry: HistoryEntry) -> dict[str, Any]:
     """A change of state."""
-    return {
-        "at": exact_moment(entry.at),
-        "verb": entry.verb,
-        "state": entry.state.upper() if entry.state else None,
-        "worker": entry.worker or None,
-        "attempt": entry.attempt or None,
-        "since": moment(entry.since or None),
-        "note": entry.note or None,
-    }
+    state = entry.state.upper() if entry.state else None
+    return {**history_shape(entry), "state": state, "since": moment(entry.since or None)}
 
 
 def stats(counts: Mapping[str, int]) -> dict[str, int]:
@@ -298,7 +282,7 @@ def _running(said: Mapping[str, Any], record: JobRecord | None) -> dict[str, Any
         "type": said.get("task", ""),
         "attempt": said.get("attempt", 0),
         "claimed_at": moment(record.claimed_at) if record is not None else None,
-        "progress_detail": _progress(progress) if progress is not None else None,
+        "progress_detail": progress_shape(progress) if progress is not None else None,
     }
 
 
@@ -333,18 +317,9 @@ def task(known: KnownTask) -> dict[str, Any]:
     }
 
 
-def workflow_info(info: WorkflowInfo) -> dict[str, Any]:
-    """A workflow of a list."""
-    return {
-        "id": info.id,
-        "name": info.name,
-        "state": info.state.upper(),
-        "done": info.done,
-        "total": info.total,
-        "created_at": exact_moment(info.created_at),
-        "ended_at": moment(info.ended_at),
-        "cause": info.cause or None,
-    }
+def workflow_info(flow: WorkflowInfo | Flow) -> dict[str, Any]:
+    """How a workflow stands, in a line."""
+    return {**workflow_shape(flow), "state": flow.state.upper()}
 
 
 def workflow(flow: Flow, jobs: Mapping[str, Snapshot]) -> dict[str, Any]:
@@ -353,14 +328,7 @@ def workflow(flow: Flow, jobs: Mapping[str, Snapshot]) -> dict[str, Any]:
     if not flow.is_over:
         actions = ["cancel", "resume"] if flow.state in ("failed", "parked") else ["cancel"]
     return {
-        "id": flow.id,
-        "name": flow.name,
-        "state": flow.state.upper(),
-        "done": flow.done,
-        "total": len(flow.steps),
-        "created_at": exact_moment(flow.created_at),
-        "ended_at": moment(flow.ended_at),
-        "cause": flow.cause or None,
+        **workflow_info(flow),
         "on_failure": flow.on_failure,
         "resume": flow.resume or None,
         "limit": flow.limit or None,
@@ -465,18 +433,6 @@ def _percent(record: JobRecord) -> int:
     if record.state is JobState.COMPLETED:
         return 100
     return record.progress.percent if record.progress else 0
-
-
-def _progress(progress: Progress) -> dict[str, Any]:
-    return {
-        "percent": progress.percent,
-        "done": progress.done,
-        "total": progress.total,
-        "note": progress.note,
-        "per_second": progress.per_second,
-        "seconds_left": progress.seconds_left,
-        "at": exact_moment(progress.at),
-    }
 
 
 def _error(error: ErrorRecord) -> dict[str, Any]:

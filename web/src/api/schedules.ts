@@ -18,17 +18,19 @@ export const schedulesQuery = queryOptions({
 /** So many are shown. */
 const RUNS = 5;
 
+/** What changes no run; and the schedule itself may be gone. */
+const IDLE_VERBS = /^(log|progress)$|_schedule$/;
+
 /** Its latest runs. They come and go with the jobs of its queue. */
 export function scheduleRunsQuery({ id, queue }: Schedule) {
   return queryOptions({
-    queryKey: [...keys.schedules, id, "runs"],
+    // Not below the schedules: one that was removed is not asked for its runs.
+    queryKey: ["schedule-runs", id],
     queryFn: async ({ signal }): Promise<readonly ScheduleRun[]> => {
       const params = { path: { schedule_id: id }, query: { limit: RUNS } };
       return (await answer(api.GET("/api/schedules/{schedule_id}/runs", { params, signal }))).runs;
     },
-    meta: {
-      live: (change) => change.queue === queue && change.verb !== "log" && change.verb !== "progress",
-    },
+    meta: { live: (change) => change.queue === queue && !IDLE_VERBS.test(change.verb) },
   });
 }
 

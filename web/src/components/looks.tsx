@@ -6,6 +6,7 @@ import type { ReactNode } from "react";
 
 import { ApiError } from "@/api/client";
 import { Button } from "@/components/button";
+import { sentence } from "@/lib/explanation";
 
 interface LookProps {
   icon?: LucideIcon;
@@ -41,7 +42,7 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
   if (error instanceof ApiError && error.status === 403) {
     return (
       <Look icon={LockKeyhole} title="You may not see this">
-        {error.message}
+        {sentence(error.message)}.
       </Look>
     );
   }

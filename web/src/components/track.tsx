@@ -9,6 +9,9 @@ export interface Stretch {
   readonly title: string;
 }
 
+/** How a wait looks: lighter than what runs. */
+export const WAIT = "bg-line-strong/45";
+
 /** Stretches of time on a line that spans `from` to `until`. What is short is still seen. */
 export function Track({
   from,

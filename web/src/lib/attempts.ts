@@ -1,7 +1,7 @@
 /** The life of a job as stretches of waiting and running, for its timeline. */
 
 import type { Job, JobAttempt } from "@/api/job";
-import { isFinished } from "@/lib/states";
+import { isFinished, JOB_TONES, type JobState, type Tone } from "@/lib/states";
 
 /** A wait, and the run that ended it. All moments in milliseconds; they never run backwards. */
 export interface Stretch {
@@ -21,24 +21,44 @@ export interface Life {
   readonly stretches: readonly Stretch[];
 }
 
+/** How an attempt looks. */
+const TONES: Readonly<Record<JobAttempt["outcome"], JobState>> = {
+  running: "PROCESSING",
+  completed: "COMPLETED",
+  failed: "FAILED",
+  stalled: "FAILED",
+  snoozed: "SCHEDULED",
+  returned: "PENDING",
+  cancelled: "CANCELLED",
+};
+
+export function toneOf(outcome: JobAttempt["outcome"]): Tone {
+  return JOB_TONES[TONES[outcome]];
+}
+
 type Living = Pick<Job, "status" | "enqueued_at" | "ended_at" | "attempts">;
 
 function ms(at: string): number {
   return new Date(at).getTime();
 }
 
+/** Every attempt with the wait before it, the first of which began at `from`. */
+export function stretchesOf(attempts: readonly JobAttempt[], from: number, now: number): readonly Stretch[] {
+  let at = from;
+  return attempts.map((attempt, place) => {
+    const waitedFrom = at;
+    const waitedUntil = Math.max(at, ms(attempt.started_at));
+    const isOpen = attempt.ended_at === null;
+    at = Math.max(waitedUntil, attempt.ended_at === null ? now : ms(attempt.ended_at));
+    return { key: `${attempt.attempt}-${place}`, waitedFrom, waitedUntil, ranUntil: at, attempt, isOpen };
+  });
+}
+
 /** Of a long life only the latest attempts are kept: then the first wait that is shown is longer than it was. */
 export function lifeOf(job: Living, now: number): Life {
   const from = ms(job.enqueued_at);
-  const stretches: Stretch[] = [];
-  let at = from;
-  job.attempts.forEach((attempt, place) => {
-    const waitedUntil = Math.max(at, ms(attempt.started_at));
-    const ranUntil = Math.max(waitedUntil, attempt.ended_at === null ? now : ms(attempt.ended_at));
-    const isOpen = attempt.ended_at === null;
-    stretches.push({ key: `${attempt.attempt}-${place}`, waitedFrom: at, waitedUntil, ranUntil, attempt, isOpen });
-    at = ranUntil;
-  });
+  const stretches = [...stretchesOf(job.attempts, from, now)];
+  let at = stretches.at(-1)?.ranUntil ?? from;
   if (!isFinished(job.status) && job.status !== "PROCESSING") {
     const until = Math.max(at, now);
     stretches.push({ key: "waits", waitedFrom: at, waitedUntil: until, ranUntil: until, attempt: null, isOpen: true });

@@ -1,6 +1,13 @@
 /** All queues to choose from; also one that is gone, if it is chosen. */
-export function queueOptions(queues: readonly { name: string }[] | undefined, chosen: string | undefined) {
+export function queueOptions(
+  queues: readonly { name: string }[] | undefined,
+  chosen: string | undefined,
+  mayBeAll = true,
+) {
   const names = (queues ?? []).map(({ name }) => name);
   if (chosen !== undefined && !names.includes(chosen)) names.push(chosen);
-  return [{ value: "", label: "All queues" }, ...names.map((name) => ({ value: name, label: name }))];
+  return [
+    ...(mayBeAll ? [{ value: "", label: "All queues" }] : []),
+    ...names.map((name) => ({ value: name, label: name })),
+  ];
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 
+import type { JobAttempt } from "@/api/job";
 import { criticalPath, spansOf } from "@/lib/workflow-spans";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
@@ -8,10 +9,12 @@ const at = (seconds: number) => new Date(START + seconds * 1000).toISOString();
 type Step = Parameters<typeof spansOf>[0]["steps"][number];
 
 function ran(after: number[], from: number, until: number): Step {
-  return { after, outcome: "completed", items: null, started_at: at(from), ended_at: at(until), status: "COMPLETED" };
+  const times = { started_at: at(from), ended_at: at(until) };
+  const executions = [anAttempt(1, from, until, "completed")];
+  return { after, outcome: "completed", items: null, ...times, status: "COMPLETED", executions };
 }
 function aList(after: number[], outcome: string): Step {
-  return { after, outcome, items: 3, started_at: null, ended_at: null, status: null };
+  return { after, outcome, items: 3, started_at: null, ended_at: null, status: null, executions: [] };
 }
 const waits = (after: number[]): Step => ({
   after,
@@ -20,7 +23,13 @@ const waits = (after: number[]): Step => ({
   started_at: null,
   ended_at: null,
   status: "BLOCKED",
+  executions: [],
 });
+
+function anAttempt(attempt: number, from: number, until: number | null, outcome: JobAttempt["outcome"]): JobAttempt {
+  const ended_at = until === null ? null : at(until);
+  return { attempt, worker: "w", started_at: at(from), ended_at, outcome, note: null };
+}
 
 function seconds(spans: ReturnType<typeof spansOf>): unknown {
   return spans.map(
@@ -55,6 +64,29 @@ describe("spansOf", () => {
     const spans = spansOf({ created_at: at(0), ended_at: null, steps }, START + 9000);
     expect(seconds(spans)).toEqual([[0, 1, 9], null, [9, 9, 9]]);
     expect(spans[0]?.isOpen).toBe(true);
+  });
+
+  it("starts with the first attempt, and goes on while it waits for the next", () => {
+    const retried = { ...ran([], 1, 7), executions: [anAttempt(1, 1, 2, "failed"), anAttempt(2, 6, 7, "completed")] };
+    const retries: Step = {
+      ...waits([0]),
+      started_at: at(8),
+      status: "SCHEDULED",
+      executions: [anAttempt(1, 8, 9, "failed")],
+    };
+    const spans = spansOf({ created_at: at(0), ended_at: null, steps: [retried, retries] }, START + 12_000);
+    expect(seconds(spans)).toEqual([
+      [0, 1, 7],
+      [7, 8, 12],
+    ]);
+    expect(spans.map((span) => span?.stretches.map(({ waitedUntil, ranUntil }) => [waitedUntil, ranUntil]))).toEqual([
+      [
+        [START + 1000, START + 2000],
+        [START + 6000, START + 7000],
+      ],
+      [[START + 8000, START + 9000]],
+    ]);
+    expect(spans[1]?.isOpen).toBe(true);
   });
 
   it("is never negative, though the clocks of two machines disagree", () => {

@@ -1,6 +1,8 @@
 /** When the steps of a workflow waited and ran, and which of them decided how long it took. */
 
 import type { Workflow, WorkflowStep } from "@/api/workflows";
+import { stretchesOf, type Stretch } from "@/lib/attempts";
+import { isFinished } from "@/lib/states";
 
 /** All moments in milliseconds; they never run backwards. */
 export interface StepSpan {
@@ -10,12 +12,17 @@ export interface StepSpan {
   /** Now, while it goes on. */
   readonly endedAt: number;
   readonly isOpen: boolean;
+  /** Its attempts, each with the wait before it. Empty where they are not kept. */
+  readonly stretches: readonly Stretch[];
   /** Told by the steps around it: a step over a list has no times of its own, nor has one whose record is gone. */
   readonly isGuessed: boolean;
 }
 
 type Timed = Pick<Workflow, "created_at" | "ended_at"> & {
-  readonly steps: readonly Pick<WorkflowStep, "after" | "outcome" | "items" | "started_at" | "ended_at" | "status">[];
+  readonly steps: readonly Pick<
+    WorkflowStep,
+    "after" | "outcome" | "items" | "started_at" | "ended_at" | "status" | "executions"
+  >[];
 };
 
 function ms(at: string): number {
@@ -31,10 +38,13 @@ export function spansOf(workflow: Timed, now: number): readonly (StepSpan | null
     const before = step.after.map((other) => spans[other] ?? null);
     const readyAt = Math.max(ms(workflow.created_at), ...before.map((span) => span?.endedAt ?? 0));
     if (step.started_at !== null) {
-      const startedAt = Math.max(readyAt, ms(step.started_at));
-      const isOpen = step.ended_at === null && step.status === "PROCESSING";
-      const endedAt = step.ended_at === null ? (isOpen ? now : startedAt) : ms(step.ended_at);
-      spans.push({ readyAt, startedAt, endedAt: Math.max(startedAt, endedAt), isOpen, isGuessed: false });
+      const stretches = stretchesOf(step.executions, readyAt, now);
+      const startedAt = stretches[0]?.waitedUntil ?? Math.max(readyAt, ms(step.started_at));
+      // One that waits for its next attempt goes on, too.
+      const isOpen = step.ended_at === null && step.status !== null && !isFinished(step.status);
+      const last = stretches.at(-1)?.ranUntil ?? startedAt;
+      const endedAt = Math.max(last, isOpen ? now : step.ended_at === null ? last : ms(step.ended_at));
+      spans.push({ readyAt, startedAt, endedAt, isOpen, stretches, isGuessed: false });
       return;
     }
     const hasBegun = step.outcome === "completed" || (step.items !== null && before.every((span) => span !== null));
@@ -44,7 +54,8 @@ export function spansOf(workflow: Timed, now: number): readonly (StepSpan | null
     }
     const isOpen = step.outcome === "waiting";
     const endedAt = isOpen ? end : Math.min(end, nextStarts[place] ?? end);
-    spans.push({ readyAt, startedAt: readyAt, endedAt: Math.max(readyAt, endedAt), isOpen, isGuessed: true });
+    const span = { readyAt, startedAt: readyAt, endedAt: Math.max(readyAt, endedAt), isOpen };
+    spans.push({ ...span, stretches: [], isGuessed: true });
   });
   return spans;
 }

@@ -6,7 +6,7 @@ import { deadGroupsQuery, deadJobsQuery, type DeadFilters, type DeadGroup } from
 import { keys } from "@/api/keys";
 import { runningOperationsQuery, stopOperation, type Action, type Where } from "@/api/operations";
 import { overviewQuery } from "@/api/overview";
-import { useMay } from "@/api/session";
+import { useMay, useSession } from "@/api/session";
 import { Button } from "@/components/button";
 import { GroupList } from "@/components/dead/group-list";
 import { DeadJobList } from "@/components/dead/job-list";
@@ -33,7 +33,10 @@ interface Asked {
 }
 
 export function DeadRoute() {
-  const search = route.useSearch();
+  const given = route.useSearch();
+  const { queues } = useSession();
+  // Whoever is limited to some queues has to name one.
+  const search: DeadSearch = { ...given, queue: given.queue ?? queues[0] };
   const navigate = route.useNavigate();
   const client = useQueryClient();
   const mayRedrive = useMay("operator");
@@ -53,7 +56,7 @@ export function DeadRoute() {
   const filterError = useCallback((error: string) => filter({ error: error || undefined }), [filter]);
   const clear = () => filter({ queue: undefined, error: undefined, text: undefined, group: undefined });
 
-  const isFiltered = Boolean(search.queue ?? search.error ?? search.text);
+  const isFiltered = Boolean(given.queue ?? search.error ?? search.text);
   const total = groups.data?.total ?? 0;
   const askOne = (action: Action) => (id: string) => setAsked({ action, target: { kind: "chosen", ids: [id] } });
   const askAll = (action: Action) => setAsked({ action, target: allOf(search) });
@@ -85,7 +88,7 @@ export function DeadRoute() {
           className="w-40"
           value={search.queue ?? ""}
           onChange={(queue) => filter({ queue: queue || undefined, group: undefined })}
-          options={queueOptions(overview.data?.queues, search.queue)}
+          options={queueOptions(overview.data?.queues, search.queue, queues.length === 0)}
         />
       </div>
       <RunningOperations

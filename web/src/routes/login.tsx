@@ -35,7 +35,8 @@ export function LoginRoute() {
         <LoginForm isBusy={login.isPending} error={login.error} onSubmit={(token) => login.mutate(token)} />
       </Panel>
       <p className="mt-4 text-center text-xs text-muted">
-        Whoever runs the server makes a token with <code className="text-text">rota token create</code>.
+        Whoever runs the server makes a token with{" "}
+        <code className="whitespace-nowrap text-text">rota token create</code>.
       </p>
     </main>
   );

@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { LockKeyhole } from "lucide-react";
 import { useDeferredValue, useId, useRef, useState, type SyntheticEvent } from "react";
 
 import { copiedQuery, enqueueJob, searchQuery, type NewJob, type NewJobAnswer } from "@/api/jobs";
@@ -59,6 +60,17 @@ const EMPTY: Draft = {
   parents: [],
 };
 
+const STARTS = [
+  { value: "now", label: "as soon as possible" },
+  { value: "delay", label: "after some seconds" },
+  { value: "run_at", label: "at a time" },
+] as const;
+const SAME_ID = [
+  { value: "update", label: "change that job" },
+  { value: "ignore", label: "leave it as it is" },
+  { value: "reject", label: "refuse this one" },
+] as const;
+
 const OPTIONS: ReadonlySet<string> = new Set([
   "type", "data", "queue", "priority", "delay", "run_at", "id", "on_same_id", "lock", "tags", "timeout", "attempts",
   "expires", "dependencies",
@@ -70,7 +82,9 @@ export function NewJobRoute() {
   if (!useMay("operator")) {
     return (
       <Page title="New job">
-        <Empty title="You may not enqueue jobs">It takes the role operator.</Empty>
+        <Empty icon={LockKeyhole} title="You may not enqueue jobs">
+          It takes the role operator.
+        </Empty>
       </Page>
     );
   }
@@ -332,16 +346,7 @@ function OptionsPanel({ draft, task, complaints, onChange }: PartProps) {
           onChange={(priority) => onChange({ priority })}
           error={complaints.priority}
         />
-        <SelectField
-          label="Start"
-          value={draft.start}
-          options={[
-            { value: "now", label: "as soon as possible" },
-            { value: "delay", label: "after some seconds" },
-            { value: "run_at", label: "at a time" },
-          ]}
-          onChange={(start) => onChange({ start })}
-        />
+        <SelectField label="Start" value={draft.start} options={STARTS} onChange={(start) => onChange({ start })} />
         {draft.start === "delay" && <TextField label="Delay, seconds" inputMode="decimal" {...text("delay")} />}
         {draft.start === "run_at" && (
           <TextField
@@ -357,11 +362,7 @@ function OptionsPanel({ draft, task, complaints, onChange }: PartProps) {
           <SelectField
             label="If that id waits already"
             value={draft.on_same_id}
-            options={[
-              { value: "update", label: "change that job" },
-              { value: "ignore", label: "leave it as it is" },
-              { value: "reject", label: "refuse this one" },
-            ]}
+            options={SAME_ID}
             onChange={(on_same_id) => onChange({ on_same_id })}
           />
         )}

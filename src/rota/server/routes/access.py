@@ -10,7 +10,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
 from rota.core.job import checked_time_ms
-from rota.server import shapes
+from rota.core.shapes import exact_moment
 from rota.server.access import Identity, Session, forget_cookie, set_cookie
 from rota.server.enqueueing import read_time
 from rota.server.problems import Problem
@@ -81,7 +81,7 @@ async def list_changes(
             return reply({"success": True, "entries": entries, "cursor": None})
         before, ms = entry["id"], entry.pop("ms")
         if all(entry[name] == value for name, value in asked.items()) and (target or "") in entry["target"]:
-            entries.append({**entry, "at": shapes.exact_moment(ms)})
+            entries.append({**entry, "at": exact_moment(ms)})
             if len(entries) == limit:
                 break
     return reply({"success": True, "entries": entries, "cursor": before})

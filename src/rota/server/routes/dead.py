@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from rota.server import operating, shapes
+from rota.core.shapes import exact_moment
+from rota.server import operating
 from rota.server.answers import KeyedRoute
 from rota.server.filters import Found, check_scope
 from rota.server.schemas.base import QueueName
@@ -72,6 +73,6 @@ def _group(visit: Visit, group: Group) -> dict[str, Any]:
         "error": group.type,
         "message": group.message,
         "count": group.count,
-        "since": shapes.exact_moment(group.since),
+        "since": exact_moment(group.since),
         "samples": [visit.server.shapes.job(record) for record in group.samples],
     }

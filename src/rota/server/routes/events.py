@@ -18,6 +18,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Message, Send
 
 from rota.core.job import JobRef
+from rota.core.shapes import exact_moment
 from rota.errors import RotaError, StoreError
 from rota.events import EVERYWHERE, Moved, OfTask, Stretch, cursor_of, positions_of, read_between
 from rota.server import shapes
@@ -276,7 +277,7 @@ class Reader:
         if untold.resets:
             return _encode("reset", {"queues": sorted(untold.queues | untold.resets)}, last)
         for change in untold.changes.values():
-            change["at"] = shapes.exact_moment(change["at"])
+            change["at"] = exact_moment(change["at"])
         body: dict[str, Any] = {"changes": list(untold.changes.values())}
         body |= {topic: list(ids) for topic, ids in untold.others.items() if topic in self._topics and not self._run}
         if "stats" in self._topics:

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from rota.core.job import JobRecord, JobRef
+from rota.core.shapes import moment
 from rota.core.states import JobState
 from rota.errors import InvalidOption, JobCancelled, JobFailed, ResultTimeout, WrongState
 from rota.jobs import full_history
@@ -305,7 +306,7 @@ def _changeable(visit: Visit, record: JobRecord) -> dict[str, Any]:
     return {
         **_data(visit, record),
         "priority": record.options.priority,
-        "due_at": shapes.moment(record.due_at),
+        "due_at": moment(record.due_at),
     }
 
 

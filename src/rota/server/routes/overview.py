@@ -10,6 +10,7 @@ from fastapi import APIRouter, Response
 
 from rota.attention import Surroundings, alarms, has_vanished
 from rota.core.history import Counted, add
+from rota.core.shapes import exact_moment
 from rota.core.states import JobState
 from rota.history import Load
 from rota.overview import Overview
@@ -35,7 +36,7 @@ async def show_overview(visit: Viewer) -> Response:
     alive = [worker for worker in overview.workers if worker.status == "ALIVE"]
     answer: dict[str, Any] = {
         "success": True,
-        "at": shapes.exact_moment(overview.at),
+        "at": exact_moment(overview.at),
         "stats": shapes.stats({state: sum(load.counts[state] for load in loads) for state in JobState}),
         "lately": shapes.counted(add(load.lately for load in loads)),
         "arrivals_per_second": sum(load.arrivals_per_second for load in loads),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query, Response
 
 from rota.core.history import Counted
+from rota.core.shapes import exact_moment
 from rota.errors import InvalidOption
 from rota.history import Load
 from rota.server import shapes
@@ -162,7 +163,7 @@ async def metrics_history(
     series = await visit.rota.history(queue=queue, task=type, since=since, step=step)
     points = [
         {
-            "at": shapes.exact_moment(point.at),
+            "at": exact_moment(point.at),
             "completed_per_second": series.per_second(point),
             **shapes.counted(point.counted),
         }
@@ -173,8 +174,8 @@ async def metrics_history(
         "queue": queue,
         "type": type,
         "step_ms": series.step_ms,
-        "since": shapes.exact_moment(series.since),
-        "until": shapes.exact_moment(series.until),
+        "since": exact_moment(series.since),
+        "until": exact_moment(series.until),
         "points": points,
         "total": shapes.counted(series.total),
     }

@@ -18,9 +18,9 @@ from rota.core.schedule import (
     ticks,
     zone_of,
 )
+from rota.core.shapes import moment
 from rota.errors import InvalidOption, ScheduleNotFound
 from rota.schedules import ScheduledRun, ScheduleInfo
-from rota.server import shapes
 from rota.server.answers import KeyedRoute
 from rota.server.enqueueing import make_call, read_time, split_data
 from rota.server.schemas.base import Done, QueueName
@@ -182,8 +182,8 @@ def _run(run: ScheduledRun, zone: tzinfo) -> dict[str, Any]:
         "at": run.at.astimezone(zone).isoformat(),
         "jobId": run.job,
         "status": record.state.value.upper() if record is not None else None,
-        "started_at": shapes.moment(record.claimed_at) if record is not None else None,
-        "ended_at": shapes.moment(record.ended_at) if record is not None else None,
+        "started_at": moment(record.claimed_at) if record is not None else None,
+        "ended_at": moment(record.ended_at) if record is not None else None,
     }
 
 

@@ -15,18 +15,15 @@ class Health(Answer):
     version: str
 
 
-class QueueScaling(Answer):
-    """What one queue asks of its workers."""
+class Demand(Answer):
+    """What is asked of workers, and what there is of them."""
 
-    queue: str
-    is_paused: bool
     backlog: int
     processing: int
     oldest_wait_ms: int | None
     #: Over the last five minutes.
     arrivals_per_second: float
     services_per_second: float
-    mean_run_ms: float | None
     due_in_1m: int
     due_in_5m: int
     due_in_15m: int
@@ -35,20 +32,17 @@ class QueueScaling(Answer):
     busy: int
 
 
-class Scaling(Answer):
+class QueueScaling(Demand):
+    """What one queue asks of its workers."""
+
+    queue: str
+    is_paused: bool
+    mean_run_ms: float | None
+
+
+class Scaling(Demand):
     """The same of all queues together, which share workers."""
 
-    backlog: int
-    processing: int
-    oldest_wait_ms: int | None
-    arrivals_per_second: float
-    services_per_second: float
-    due_in_1m: int
-    due_in_5m: int
-    due_in_15m: int
-    workers: int
-    slots: int
-    busy: int
     idle_workers: int
     busy_workers: int
 

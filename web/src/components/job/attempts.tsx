@@ -2,34 +2,19 @@
 
 import { useState } from "react";
 
-import type { Job, JobAttempt } from "@/api/job";
+import type { Job } from "@/api/job";
 import { Badge } from "@/components/badge";
 import { Button } from "@/components/button";
 import { Moment } from "@/components/moment";
-import { Track } from "@/components/track";
-import { lifeOf, type Stretch } from "@/lib/attempts";
+import { Track, WAIT } from "@/components/track";
+import { lifeOf, toneOf, type Stretch } from "@/lib/attempts";
 import { useNow } from "@/lib/now";
 import { count } from "@/lib/numbers";
-import { JOB_TONES, type JobState, type Tone } from "@/lib/states";
 import { duration, exact } from "@/lib/time";
 import { useZone } from "@/lib/zone";
 
-const TONES: Readonly<Record<JobAttempt["outcome"], JobState>> = {
-  running: "PROCESSING",
-  completed: "COMPLETED",
-  failed: "FAILED",
-  stalled: "FAILED",
-  snoozed: "SCHEDULED",
-  returned: "PENDING",
-  cancelled: "CANCELLED",
-};
-const WAIT = "bg-line-strong/45";
 /** So many are shown at once, the latest. */
 const SHOWN = 8;
-
-function toneOf(outcome: JobAttempt["outcome"]): Tone {
-  return JOB_TONES[TONES[outcome]];
-}
 
 type AttemptsProps = Pick<Job, "status" | "enqueued_at" | "ended_at" | "due_at" | "attempts">;
 

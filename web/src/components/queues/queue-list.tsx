@@ -101,7 +101,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
             </div>
           ))}
         </dl>
-        <dl className="grid grid-cols-3 items-end gap-x-6 gap-y-2 sm:flex">
+        <dl className="grid grid-cols-3 items-end gap-x-6 gap-y-2 sm:flex sm:gap-x-4">
           <Figure name="Oldest wait">
             <Waited ms={queue.oldest_wait_ms} at={at} />
           </Figure>
@@ -115,7 +115,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
               label={`${queue.name}, completed per minute`}
               values={queue.completed_per_minute}
               failed={queue.failed_per_minute}
-              className="max-sm:w-20"
+              className="w-20"
             />
           </Figure>
         </dl>
@@ -126,7 +126,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
 
 function Figure({ name, children }: { name: string; children: ReactNode }) {
   return (
-    <div className="min-w-16 sm:w-19">
+    <div className="min-w-16 sm:w-20">
       <dt className="text-xs text-muted">{name}</dt>
       <dd className="figures flex h-6 items-center text-[13px] whitespace-nowrap">{children}</dd>
     </div>

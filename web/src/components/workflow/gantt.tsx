@@ -1,28 +1,34 @@
-/** When each step waited and ran, on one line of time; the steps that decided how long it took stand out. */
+/** When each step waited and ran, attempt by attempt, on one line of time; what decided how long it took stands out. */
 
-import { memo } from "react";
+import type { ReactNode } from "react";
 
-import type { Workflow, WorkflowStep } from "@/api/workflows";
+import type { Workflow } from "@/api/workflows";
+import { JobLink } from "@/components/links";
+import { Track, WAIT, type Stretch as Part } from "@/components/track";
 import { StepLink } from "@/components/workflow/step-link";
-import { Track } from "@/components/track";
+import { stretchesOf, toneOf, type Stretch } from "@/lib/attempts";
 import { classes } from "@/lib/classes";
 import { useNow } from "@/lib/now";
 import { plural } from "@/lib/numbers";
-import { JOB_TONES } from "@/lib/states";
-import { stateOf } from "@/lib/steps";
+import { JOB_TONES, type Tone } from "@/lib/states";
+import { stateOf, undoWords } from "@/lib/steps";
 import { duration } from "@/lib/time";
 import { criticalPath, spansOf, type StepSpan } from "@/lib/workflow-spans";
 
-const WAIT = "bg-line-strong/45";
 const TICKS = [0, 0.25, 0.5, 0.75, 1] as const;
 const ROW = "grid grid-cols-[minmax(7rem,14rem)_minmax(0,1fr)_5.5rem] items-center gap-3 px-4";
 
 export function Gantt({ workflow }: { workflow: Workflow }) {
   const now = useNow();
   const spans = spansOf(workflow, now);
+  const undos = undosOf(workflow, now);
   const critical = new Set(criticalPath(workflow.steps, spans));
   const from = new Date(workflow.created_at).getTime();
-  const until = Math.max(from + 1, ...spans.map((span) => span?.endedAt ?? 0));
+  const until = Math.max(
+    from + 1,
+    ...spans.map((span) => span?.endedAt ?? 0),
+    ...undos.map(({ stretches }) => stretches.at(-1)?.ranUntil ?? 0),
+  );
   return (
     <div className="flex flex-col">
       <div className={classes(ROW, "border-b py-2 text-xs text-muted")}>
@@ -36,25 +42,58 @@ export function Gantt({ workflow }: { workflow: Workflow }) {
         </span>
         <span className="text-right">Ran</span>
       </div>
-      <ol aria-label="Steps in time" className="max-h-[70vh] overflow-y-auto" tabIndex={0}>
-        {workflow.steps.map((step) => (
-          <Row
-            key={step.index}
-            workflow={workflow.id}
-            step={step}
-            span={spans[step.index] ?? null}
-            from={from}
-            until={until}
-            isCritical={critical.has(step.index)}
-          />
-        ))}
-      </ol>
+      <div className="max-h-[70vh] overflow-y-auto" tabIndex={0} role="group" aria-label="Timeline">
+        <ol aria-label="Steps in time">
+          {workflow.steps.map((step) => {
+            const tone = JOB_TONES[stateOf(step)];
+            const span = spans[step.index] ?? null;
+            return (
+              <Row
+                key={step.index}
+                label={<StepLink workflow={workflow.id} step={step} />}
+                tone={tone}
+                parts={span === null ? [] : partsOf(span, tone)}
+                ran={span === null ? null : ranFor(span)}
+                attempts={span?.stretches.length ?? 0}
+                from={from}
+                until={until}
+                isCritical={critical.has(step.index)}
+              />
+            );
+          })}
+        </ol>
+        {undos.length > 0 && (
+          <>
+            <h3 id="gantt-undos" className="border-b border-b-line/60 bg-sunken px-4 py-1.5 text-xs text-muted">
+              Compensations
+            </h3>
+            <ol aria-labelledby="gantt-undos">
+              {undos.map(({ index, name, jobId, tone, stretches }) => (
+                <Row
+                  key={index}
+                  label={<JobLink id={jobId} className="">{`undo ${name}`}</JobLink>}
+                  tone={tone}
+                  parts={stretches.flatMap(attemptParts)}
+                  ran={stretches.length === 0 ? null : duration(sumOf(stretches))}
+                  attempts={stretches.length}
+                  from={from}
+                  until={until}
+                  isCritical={false}
+                />
+              ))}
+            </ol>
+          </>
+        )}
+      </div>
       <p className="flex flex-wrap gap-x-4 gap-y-1 border-t px-4 py-2 text-xs text-muted">
         <span className="flex items-center gap-1.5">
-          <span aria-hidden className={classes("h-2 w-4 rounded-full", WAIT)} /> waited, earlier attempts included
+          <span aria-hidden className={classes("h-2 w-4 rounded-full", WAIT)} /> waited
         </span>
         <span className="flex items-center gap-1.5">
-          <span aria-hidden className="h-2 w-4 rounded-full bg-completed" /> ran
+          <span aria-hidden className="h-2 w-4 rounded-full bg-completed" /> an attempt that succeeded
+        </span>
+        <span className="flex items-center gap-1.5">
+          <span aria-hidden className="h-2 w-4 rounded-full bg-failed" /> one that failed
         </span>
         <span className="flex items-center gap-1.5">
           <span aria-hidden className="h-4 w-1 rounded-full bg-accent" /> critical path: what decides how long it takes
@@ -65,19 +104,75 @@ export function Gantt({ workflow }: { workflow: Workflow }) {
   );
 }
 
+interface UndoRow {
+  readonly index: number;
+  readonly name: string;
+  readonly jobId: string;
+  readonly tone: Tone;
+  readonly stretches: readonly Stretch[];
+}
+
+/** The compensations that were wanted, in the order in which they came. */
+function undosOf({ steps }: Workflow, now: number): readonly UndoRow[] {
+  const rows = steps.flatMap(({ index, name, undo }): UndoRow[] => {
+    const state = undo === null ? null : undoWords(undo).state;
+    if (undo === null || state === null) return [];
+    const from = new Date(undo.attempts[0]?.started_at ?? 0).getTime();
+    const tone = JOB_TONES[undo.status ?? state];
+    return [{ index, name, jobId: undo.jobId, tone, stretches: stretchesOf(undo.attempts, from, now) }];
+  });
+  const start = ({ stretches }: UndoRow) => stretches[0]?.waitedUntil ?? Infinity;
+  // Those that have not begun come last, in the order that they will: of the last steps first.
+  return rows.toSorted((one, other) =>
+    start(one) < start(other) ? -1 : start(one) > start(other) ? 1 : other.index - one.index,
+  );
+}
+
+function attemptParts({ attempt, waitedFrom, waitedUntil, ranUntil }: Stretch): Part[] {
+  const waited = waitPart(waitedFrom, waitedUntil);
+  if (attempt === null) return waited;
+  const words = `attempt ${attempt.attempt} ${attempt.outcome}, ${duration(ranUntil - waitedUntil)}`;
+  const title = attempt.note ? `${words}: ${attempt.note}` : words;
+  return [...waited, { from: waitedUntil, until: ranUntil, className: toneOf(attempt.outcome).mark, title }];
+}
+
+function waitPart(from: number, until: number): Part[] {
+  return until > from ? [{ from, until, className: WAIT, title: `waited ${duration(until - from)}` }] : [];
+}
+
+function partsOf(span: StepSpan, tone: Tone): Part[] {
+  const { readyAt, startedAt, endedAt, stretches, isGuessed, isOpen } = span;
+  const last = stretches.at(-1);
+  if (last !== undefined) {
+    return [...stretches.flatMap(attemptParts), ...(isOpen && !last.isOpen ? waitPart(last.ranUntil, endedAt) : [])];
+  }
+  const title = `${isGuessed ? "about " : ""}${duration(endedAt - startedAt)}`;
+  const className = classes(tone.mark, isGuessed && "opacity-60");
+  return [...waitPart(readyAt, startedAt), { from: startedAt, until: endedAt, className, title }];
+}
+
+/** All attempts together. */
+function sumOf(stretches: readonly Stretch[]): number {
+  return stretches.reduce((sum, { waitedUntil, ranUntil }) => sum + ranUntil - waitedUntil, 0);
+}
+
+function ranFor({ startedAt, endedAt, stretches, isGuessed }: StepSpan): string {
+  if (stretches.length > 0) return duration(sumOf(stretches));
+  return `${isGuessed ? "≈ " : ""}${duration(endedAt - startedAt)}`;
+}
+
 interface RowProps {
-  workflow: string;
-  step: WorkflowStep;
-  span: StepSpan | null;
+  label: ReactNode;
+  tone: Tone;
+  parts: readonly Part[];
+  ran: string | null;
+  attempts: number;
   from: number;
   until: number;
   isCritical: boolean;
 }
 
-const Row = memo(function Row({ workflow, step, span, from, until, isCritical }: RowProps) {
-  const tone = JOB_TONES[stateOf(step)];
-  const waited = span === null ? 0 : span.startedAt - span.readyAt;
-  const ran = span === null ? null : duration(span.endedAt - span.startedAt);
+function Row({ label, tone, parts, ran, attempts, from, until, isCritical }: RowProps) {
   return (
     <li
       className={classes(
@@ -88,43 +183,17 @@ const Row = memo(function Row({ workflow, step, span, from, until, isCritical }:
     >
       <span className="flex min-w-0 items-center gap-2">
         <span aria-hidden title={tone.label} className={classes("size-2 shrink-0 rounded-full", tone.mark)} />
-        <span className={classes("min-w-0 truncate", isCritical && "font-medium")}>
-          <StepLink workflow={workflow} step={step} />
-        </span>
+        <span className={classes("min-w-0 truncate", isCritical && "font-medium")}>{label}</span>
         <span className="sr-only">
           {tone.label}
           {isCritical && ", on the critical path"}
         </span>
       </span>
-      <Track
-        from={from}
-        until={until}
-        stretches={
-          span === null
-            ? []
-            : [
-                ...(waited > 0
-                  ? [
-                      {
-                        from: span.readyAt,
-                        until: span.startedAt,
-                        className: WAIT,
-                        title: `waited ${duration(waited)}`,
-                      },
-                    ]
-                  : []),
-                {
-                  from: span.startedAt,
-                  until: span.endedAt,
-                  className: classes(tone.mark, span.isGuessed && "opacity-60"),
-                  title: `${span.isGuessed ? "about " : ""}${ran ?? ""}`,
-                },
-              ]
-        }
-      />
+      <Track from={from} until={until} stretches={parts} />
       <span className="figures text-right text-xs whitespace-nowrap text-muted">
-        {ran !== null && `${span?.isGuessed ? "≈ " : ""}${ran}`}
+        {ran}
+        {attempts > 1 && <span className="block">{plural(attempts, "attempt")}</span>}
       </span>
     </li>
   );
-});
+}

@@ -1,0 +1,105 @@
+import { screen, within } from "@testing-library/react";
+import { expect, it } from "vitest";
+
+import type { JobAttempt } from "@/api/job";
+import type { Workflow, WorkflowStep } from "@/api/workflows";
+import { Gantt } from "@/components/workflow/gantt";
+import { renderRouted } from "@/test/routed";
+
+const START = Date.parse("2026-01-01T00:00:00Z");
+const at = (seconds: number) => new Date(START + seconds * 1000).toISOString();
+
+function anAttempt(attempt: number, from: number, until: number, outcome: JobAttempt["outcome"]): JobAttempt {
+  const note = outcome === "failed" ? "ValueError: no" : null;
+  return { attempt, worker: "w", started_at: at(from), ended_at: at(until), outcome, note };
+}
+
+function aStep(index: number, name: string, after: number[], executions: JobAttempt[]): WorkflowStep {
+  const last = executions.at(-1);
+  const hasFailed = last?.outcome === "failed";
+  return {
+    index,
+    name,
+    type: name,
+    queue: "orders",
+    jobId: `orders:${name}`,
+    after,
+    outcome: hasFailed ? "failed" : "completed",
+    status: hasFailed ? "FAILED" : "COMPLETED",
+    attempts: executions.length,
+    items: null,
+    items_done: null,
+    enqueued_at: at(0),
+    started_at: last?.started_at ?? null,
+    ended_at: last?.ended_at ?? null,
+    executions,
+    error: null,
+    bad_items: [],
+    actions: [],
+    undo: null,
+  };
+}
+
+const CHARGE: WorkflowStep = {
+  ...aStep(0, "charge", [], [anAttempt(1, 1, 2, "failed"), anAttempt(2, 5, 6, "completed")]),
+  undo: {
+    jobId: "orders:refund",
+    state: "completed",
+    status: "COMPLETED",
+    attempts: [anAttempt(1, 11, 13, "failed"), anAttempt(2, 19, 20, "completed")],
+    error: null,
+    actions: [],
+  },
+};
+
+const WORKFLOW: Workflow = {
+  id: "w1",
+  name: "order",
+  state: "UNDONE",
+  done: 1,
+  total: 3,
+  created_at: at(0),
+  ended_at: at(20),
+  cause: null,
+  on_failure: "undo",
+  resume: null,
+  limit: null,
+  explanation: "",
+  steps: [
+    CHARGE,
+    aStep(1, "quick", [], [anAttempt(1, 0, 1, "completed")]),
+    aStep(2, "pack", [0, 1], [anAttempt(1, 6, 10, "failed")]),
+  ],
+  actions: [],
+};
+
+function partsOf(row: HTMLElement): string[] {
+  return [...row.querySelectorAll("[title]")].map((one) => one.getAttribute("title") ?? "").slice(1);
+}
+
+it("has a bar for every attempt of a step, and lighter ones for the waits between", async () => {
+  renderRouted(<Gantt workflow={WORKFLOW} />);
+  const steps = within(await screen.findByRole("list", { name: "Steps in time" })).getAllByRole("listitem");
+
+  expect(partsOf(steps[0] as HTMLElement)).toEqual([
+    "waited 1 s",
+    "attempt 1 failed, 1 s: ValueError: no",
+    "waited 3 s",
+    "attempt 2 completed, 1 s",
+  ]);
+  expect(steps[0]).toHaveTextContent("2 s2 attempts");
+  expect(steps.map((step) => step.textContent.includes("on the critical path"))).toEqual([true, false, true]);
+});
+
+it("shows what was undone, in the same time", async () => {
+  renderRouted(<Gantt workflow={WORKFLOW} />);
+  const [undo, ...others] = within(await screen.findByRole("list", { name: "Compensations" })).getAllByRole("listitem");
+
+  expect(others).toEqual([]);
+  expect(undo).toHaveTextContent("undo charge");
+  expect(partsOf(undo as HTMLElement)).toEqual([
+    "attempt 1 failed, 2 s: ValueError: no",
+    "waited 6 s",
+    "attempt 2 completed, 1 s",
+  ]);
+});

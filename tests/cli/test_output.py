@@ -6,7 +6,8 @@ import json
 import logging
 import sys
 
-from rota.cli.output import Table, clean, distance, moment, plain
+from rota.cli.output import Table, clean, distance, plain
+from rota.core.shapes import moment
 from rota.worker.logs import JsonFormatter
 
 

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, Literal
 
+import httpx
 from playwright.async_api import Browser, async_playwright
 
 from rota.server import create_app
@@ -43,6 +44,7 @@ async def main(names: list[str]) -> None:
     ):
         site = Site(crew, live.url)
         furniture = await furnish(site)
+        await _change(site.url, furniture.jobs["scheduled"].id)
         await asyncio.sleep(HISTORY_S if not names or furniture.paths().keys() & set(names) else 0)
         paths = {name: path for name, path in furniture.paths().items() if not names or name in names}
         async with async_playwright() as playwright:
@@ -53,6 +55,18 @@ async def main(names: list[str]) -> None:
                     await _take(browser, site.url, {"connection-lost": "/"}, theme, is_lost=True)
             await _take_others(browser, server, Path(folder), names)
         await crew.rota.close()
+
+
+async def _change(url: str, job: str) -> None:
+    """What the audit log has to show."""
+    async with httpx.AsyncClient(base_url=url) as http:
+        for method, path, body in (
+            ("POST", "/api/queues/chores/resume", None),
+            ("POST", "/api/queues/chores/pause", None),
+            ("PATCH", f"/api/jobs/{job}", {"priority": "medium"}),
+            ("PATCH", f"/api/jobs/{job}", {"priority": "high"}),
+        ):
+            (await http.request(method, path, json=body)).raise_for_status()
 
 
 async def _take_others(browser: Browser, server: Server, folder: Path, names: list[str]) -> None:

@@ -102,7 +102,7 @@ def alarms(overview: Overview, around: Surroundings | None = None) -> list[Alarm
     unserved = [load.queue for load in overview.loads if is_unserved(load)]
     add("unserved_queues", "fail", unserved, "jobs are due and no worker serves them: start one")
     paused = [load.queue for load in overview.loads if load.is_paused]
-    add("paused_queues", "warn", paused, "no job of theirs starts until they are resumed")
+    add("paused_queues", "warn", paused, "no job starts there until it is resumed")
     orphaned = around.orphaned if around is not None else ()
     add("orphaned_schedules", "warn", orphaned, "no program that runs declares them any more: remove them, or deploy")
     return sorted(found, key=lambda alarm: alarm.level != "fail")

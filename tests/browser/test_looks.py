@@ -203,7 +203,7 @@ async def test_a_theme_is_chosen_with_keys_in_the_palette(site: Site, page: Page
     await page.keyboard.press("Enter")
 
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert await page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != before
+    await expect(page.locator("html")).not_to_have_css("background-color", before)
 
 
 async def test_the_theme_of_the_system_is_followed(site: Site, page: Page) -> None:

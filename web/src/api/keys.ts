@@ -21,3 +21,8 @@ export const keys = {
   scaling: ["scaling"] as const,
   audit: ["audit"] as const,
 };
+
+/** The key of a mutation that removes what a query reads: while it is under way, the query is not read again. */
+export function removalOf(queryKey: readonly unknown[]): readonly unknown[] {
+  return ["remove", ...queryKey.slice(0, 2)];
+}

@@ -7,7 +7,7 @@ import type { JobsSearch } from "@/routes/jobs.search";
 import { classes } from "@/lib/classes";
 
 /** Large enough for a finger. */
-const LOOK = "inline-block min-h-[24px] min-w-[24px] rounded-sm underline-offset-2 hover:underline";
+const LOOK = "inline-block min-h-[24px] min-w-[24px] rounded-sm leading-6 underline-offset-2 hover:underline";
 
 /** A job, by its id. */
 export function JobLink({ id, children, className }: { id: string; children?: ReactNode; className?: string }) {

@@ -2,6 +2,8 @@
 
 import type { Query, QueryClient } from "@tanstack/react-query";
 
+import { removalOf } from "@/api/keys";
+
 /**
  * Some runs of a queue went through a verb. `runs` names the first fifty. Where the verb is "workflow" or "schedule", they
  * are the ids of those that changed, and the queue is "~".
@@ -47,7 +49,8 @@ export class Freshener {
   apply(changes: readonly Change[]): void {
     for (const query of this.client.getQueryCache().findAll({ type: "active" })) {
       const concerns = query.meta?.live;
-      if (concerns && changes.some(concerns)) this.refresh(query);
+      if (!concerns || this.client.isMutating({ mutationKey: removalOf(query.queryKey) }) > 0) continue;
+      if (changes.some(concerns)) this.refresh(query);
     }
   }
 

@@ -13,7 +13,7 @@ import {
   type Job,
   type LogLine,
 } from "@/api/job";
-import { keys } from "@/api/keys";
+import { keys, removalOf } from "@/api/keys";
 import { useMay } from "@/api/session";
 import { StateBadge } from "@/components/badge";
 import { Button } from "@/components/button";
@@ -231,21 +231,33 @@ function useActions(id: string, job: Job) {
       if (asked === null) complain(error);
     },
   });
+  const removal = useMutation({
+    mutationKey: removalOf(keys.job(id)),
+    mutationFn: () => jobActions.remove(run),
+    onSuccess: async (said) => {
+      say(`${said}: ${job.jobId}`);
+      await navigate({ to: "/jobs", search: {} });
+    },
+  });
   const close = () => {
     setAsked(null);
     mutation.reset();
+    removal.reset();
   };
   const asking = { job, onClose: close, isBusy: mutation.isPending, error: mutation.error };
   const act = (one: () => Promise<string>) => mutation.mutate(one);
-  const remove = async () => {
-    const said = await jobActions.remove(run);
-    client.removeQueries({ queryKey: keys.job(id) });
-    await navigate({ to: "/jobs", search: {} });
-    return said;
-  };
   const dialogs: Record<JobDialog, () => ReactNode> = {
     cancel: () => <CancelDialog {...asking} onCancel={(reason) => act(() => jobActions.cancel(run, reason))} />,
-    delete: () => <DeleteDialog {...asking} onDelete={() => act(remove)} />,
+    delete: () => (
+      <DeleteDialog
+        {...asking}
+        isBusy={removal.isPending}
+        error={removal.error}
+        onDelete={() => {
+          removal.mutate();
+        }}
+      />
+    ),
     edit: () => {
       const willRedrive = job.actions.includes("redrive");
       const send = willRedrive ? jobActions.redriveWith : jobActions.replaceData;

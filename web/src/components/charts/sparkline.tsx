@@ -9,10 +9,11 @@ interface SparklineProps {
   values: readonly number[];
   /** Drawn over it: of those, the ones that failed. */
   failed?: readonly number[];
-  className?: string;
+  /** How wide it is. */
+  className: string;
 }
 
-/** A line without axes, as wide as there is room: how it went lately, at one glance. */
+/** A line without axes: how it went lately, at one glance. */
 export function Sparkline({ label, values, failed, className }: SparklineProps) {
   const most = Math.max(1, ...values, ...(failed ?? []));
   const hasFailed = failed?.some((value) => value > 0) ?? false;
@@ -23,7 +24,7 @@ export function Sparkline({ label, values, failed, className }: SparklineProps) 
       aria-label={told}
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
       preserveAspectRatio="none"
-      className={classes("h-6 w-28 overflow-visible", className)}
+      className={classes("h-6 overflow-visible", className)}
     >
       <title>{told}</title>
       <path d={`${path(values, most)} L${WIDTH},${HEIGHT} L0,${HEIGHT} Z`} className="fill-completed-soft" />

@@ -37,7 +37,7 @@ export function Took({ job }: { job: Job }) {
   if (WAITING.has(job.status)) {
     return (
       <span className="text-muted">
-        waits <Span from={job.due_at ?? job.enqueued_at} />
+        <Span from={job.due_at ?? job.enqueued_at} />
       </span>
     );
   }

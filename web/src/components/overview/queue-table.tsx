@@ -54,7 +54,7 @@ export function QueueTable({ queues, at }: { queues: readonly OverviewQueue[]; a
                 label={`${queue.name}, completed per minute`}
                 values={queue.completed_per_minute}
                 failed={queue.failed_per_minute}
-                className="max-sm:w-16"
+                className="w-16 sm:w-40"
               />
             </Td>
           </tr>

@@ -9,6 +9,7 @@ import { Menu, MenuItem } from "@/components/menu";
 import { Moment } from "@/components/moment";
 import { told, zoneOf, type TimesIn } from "@/components/schedules/times";
 import { classes } from "@/lib/classes";
+import { sentence } from "@/lib/explanation";
 import { count } from "@/lib/numbers";
 
 export interface ScheduleActions {
@@ -79,7 +80,7 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
           Remove it, or deploy the program that has it.
         </p>
       )}
-      <div className="grid gap-x-8 gap-y-3 px-4 pt-1 pb-3 md:grid-cols-2 xl:grid-cols-[1fr_auto_auto]">
+      <div className="grid gap-x-8 gap-y-3 px-4 pt-1 pb-3 md:grid-cols-2 xl:grid-cols-[1fr_16rem_19rem]">
         <div className="min-w-0 md:col-span-2 xl:col-span-1">
           <p className="font-medium">{schedule.words}</p>
           <p className="text-[13px] break-all text-muted">
@@ -105,7 +106,7 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
             <Fact name="Declared">{schedule.is_declared ? "in code" : "at run time"}</Fact>
           </dl>
           <p className="mt-2 text-xs text-muted">
-            {MISFIRE[schedule.misfire]}; {OVERLAP[schedule.overlap]}.
+            {sentence(MISFIRE[schedule.misfire])}; {OVERLAP[schedule.overlap]}.
           </p>
         </div>
         {runs}

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, Literal
 
-import httpx
+import httpx2
 from playwright.async_api import Browser, async_playwright
 
 from rota.server import create_app
@@ -59,7 +59,7 @@ async def main(names: list[str]) -> None:
 
 async def _change(url: str, job: str) -> None:
     """What the audit log has to show."""
-    async with httpx.AsyncClient(base_url=url) as http:
+    async with httpx2.AsyncClient(base_url=url) as http:
         for method, path, body in (
             ("POST", "/api/queues/chores/resume", None),
             ("POST", "/api/queues/chores/pause", None),

@@ -12,7 +12,7 @@ import pytest
 
 from rota.core.after import Parent
 from rota.core.job import JobRef
-from rota.store.bounds import BATCH, CHORES, LEASE_MS, SLICES
+from rota.store.bounds import BATCH, CHORES, LEASE_MS, PURGED, SLICES
 from rota.store.gateway import Argument, Call
 from rota.store.reports import Cancelled, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.ties import COMMITS, FAILURE_WEIGHT, FLOW_WEIGHT, FLOWS, SLICE, Message, Tied
@@ -130,9 +130,10 @@ async def test_a_claim_expires_only_so_many_and_starts_none_of_the_others(driver
 
 async def test_a_purge_deletes_less_at_once_where_runs_are_tied(driver: Driver) -> None:
     await driver.enqueue(*[new_job()] * MANY)
-    assert await driver.client.purge(QUEUE) == BATCH
+    assert await driver.client.purge(QUEUE, MANY) == PURGED
     await driver.one(lock="door")
-    purged = [await driver.client.purge(QUEUE) for _ in range(11)]
+    calls, rest = divmod(MANY - PURGED + 1, 50)
+    purged = [await driver.client.purge(QUEUE) for _ in range(calls + 1)]
 
-    assert purged == [*[50] * 10, 1]
+    assert purged == [*[50] * calls, rest]
     assert driver.counts() == {}

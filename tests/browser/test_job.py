@@ -102,7 +102,7 @@ async def test_the_log_is_searched(site: Site, page: Page) -> None:
 async def test_a_scheduled_job_is_run_now(site: Site, page: Page) -> None:
     job = await site.tasks.greet.using(delay=3600).enqueue("ann")
     await page.goto(f"/jobs/{job.id}")
-    await expect(page.get_by_text("until in 59 min")).to_be_visible()
+    await expect(page.get_by_text("due in 59 min")).to_be_visible()
 
     await button(page, "Run now").click()
 

@@ -72,7 +72,7 @@ function StretchRow({
             {isOpen && job.due_at !== null && job.status === "SCHEDULED" && (
               <span className="font-normal text-muted">
                 {" "}
-                until <Moment at={job.due_at} />
+                due <Moment at={job.due_at} />
               </span>
             )}
           </span>

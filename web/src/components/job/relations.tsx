@@ -128,7 +128,8 @@ function LockOf({ job, lock }: { job: Job; lock: string }) {
               )}
               {detail.since !== null && (
                 <>
-                  , since <Moment at={detail.since} />
+                  {" "}
+                  since <Moment at={detail.since} />
                 </>
               )}
             </>

@@ -77,6 +77,14 @@ async def test_a_made_up_id_that_was_used_again_is_in_use_too(driver: Driver) ->
     assert await driver.client.redrive(QUEUE, [old]) == ["in_use"]
 
 
+async def test_the_run_that_an_id_was_made_up_for_has_it_again_once_it_is_redriven(driver: Driver) -> None:
+    first = await driver.dead_letter()
+    second = await driver.dead_letter(first.id)
+    assert await driver.client.redrive(QUEUE, [first]) == ["redriven"]
+
+    assert await driver.client.redrive(QUEUE, [second]) == ["in_use"]
+
+
 async def test_the_id_of_a_redriven_run_means_that_run(driver: Driver) -> None:
     old = await driver.dead_letter("x")
     new = await driver.one("x")

@@ -10,7 +10,6 @@
 -- KEYS jobs      hash  run -> record
 -- KEYS locked    hash  run -> its lock
 -- KEYS failed    zset  run -> time it ended, ms
--- KEYS stopping  zset  run whose handler has yet to stop -> lease
 -- ARGV[1] queue
 -- ARGV[2] inbox      prefix of the channels
 -- ARGV[3…] two for each job: id, run ("" for the newest of the id)
@@ -29,6 +28,7 @@
 -- @include record
 -- @include resolve
 -- @include text_of
+-- @include unfinished
 -- @include wake
 
 local function is_of_group(word) return string.find(word, "^group=") end
@@ -39,17 +39,12 @@ local function redrive_one(id, run, now)
   local line = redis.call("HGET", runs, found)
   local r = line and read_record(line)
   if not r or r.state ~= "failed" then return r and r.state or "waiting" end
-  local newest = redis.call("HGET", ids, id)
-  if newest and newest ~= found then
-    local other = redis.call("HGET", runs, newest)
-    local state = other and string.match(other, "^%S+")
-    if state ~= "completed" and state ~= "failed" and state ~= "cancelled" then return "in_use" end
-    if redis.call("ZSCORE", stopping, newest) then return "in_use" end
-  end
+  local holder = unfinished(id)
+  if holder and holder ~= found then return "in_use" end
   -- An id that nobody chose finds its run by itself, unless somebody chose it later.
   if redis.call("HEXISTS", named, found) > 0 then
     redis.call("HSET", ids, id, found)
-  elseif newest then
+  else
     redis.call("HDEL", ids, id)
   end
   r.state, r.claim, r.ended_at, r.reason = "waiting", "-", "-", ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +14,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from rota import Job, JobFailed, JobState
 from rota.otel import OpenTelemetry
 from tests.eventually import eventually
-from tests.leaks import delete_keys
 from tests.servers import Server
 from tests.telemetry.collector import Collector, SeenSpan
+from tests.telemetry.shop import shop_and_collector
 from tests.worker.crew import Crew, WorkerProcess
 
 #: Three workers one after the other, and a thread that does not listen for five seconds: once for all tests here.
@@ -41,14 +40,8 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(valkey: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    namespace = f"killed{secrets.token_hex(4)}"
-    with (
-        Collector() as collector,
-        Crew(valkey, namespace, tmp_path_factory.mktemp("killed"), "tests.telemetry.app") as crew,
-    ):
+    with shop_and_collector(valkey, tmp_path_factory.mktemp("killed")) as (crew, collector):
         yield asyncio.run(_tell(crew, collector))
-    with valkey.client() as client:
-        delete_keys(client, namespace)
 
 
 async def _tell(crew: Crew, collector: Collector) -> Story:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,10 +19,10 @@ from rota.otel import OpenTelemetry
 from rota.otel.figures import LIFE
 from rota.server import create_app
 from tests.eventually import eventually
-from tests.leaks import delete_keys
 from tests.server.api import open_api
 from tests.servers import Server
 from tests.telemetry.collector import Collector, SeenSpan
+from tests.telemetry.shop import shop_and_collector
 from tests.worker.crew import Crew
 
 #: Two supervisors' worth of processes are started, once for all tests of this file.
@@ -56,14 +55,8 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(valkey: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    namespace = f"traces{secrets.token_hex(4)}"
-    with (
-        Collector() as collector,
-        Crew(valkey, namespace, tmp_path_factory.mktemp("traces"), "tests.telemetry.app") as crew,
-    ):
+    with shop_and_collector(valkey, tmp_path_factory.mktemp("traces")) as (crew, collector):
         yield asyncio.run(_tell(crew, collector))
-    with valkey.client() as client:
-        delete_keys(client, namespace)
 
 
 async def _tell(crew: Crew, collector: Collector) -> Story:

@@ -712,7 +712,8 @@ async def test_no_more_than_the_limit_advance_and_the_next_starts_at_once(crew: 
     assert left == [0, 0]
 
 
-async def test_a_held_workflow_frees_its_place_and_takes_one_again(crew: Crew) -> None:
+async def _held_and_its_place_taken(crew: Crew) -> tuple[Workflow, Workflow, Workflow]:
+    """Two of three may advance at once: the first is held, and the others have the places. What failed is mended."""
     await crew.start()
     a, b = await _limited(crew, "a", needs="mended"), await _limited(crew, "b")
     c = await _limited(crew, "c")
@@ -721,6 +722,11 @@ async def test_a_held_workflow_frees_its_place_and_takes_one_again(crew: Crew) -
     await until(a, "failed")
     await crew.noted("c")
     crew.allow("mended")
+    return a, b, c
+
+
+async def test_a_held_workflow_frees_its_place_and_takes_one_again(crew: Crew) -> None:
+    a, b, c = await _held_and_its_place_taken(crew)
     await a.resume()
     assert await a.state() == "waiting", "its place has been taken"
     crew.allow("go-b")
@@ -749,14 +755,7 @@ async def test_a_step_that_is_redriven_waits_for_a_place_of_its_workflow(
     crew: Crew, redrive: Callable[[Crew, Workflow], Awaitable[None]]
 ) -> None:
     """Spec 7: held ones occupy no place, so that one which goes on must get one first."""
-    await crew.start()
-    a, b = await _limited(crew, "a", needs="mended"), await _limited(crew, "b")
-    c = await _limited(crew, "c")
-    await crew.noted("b")
-    crew.allow("go-a")
-    await until(a, "failed")
-    await crew.noted("c")
-    crew.allow("mended")
+    a, b, c = await _held_and_its_place_taken(crew)
     await redrive(crew, a)
     assert await a.state() == "waiting", "its place has been taken"
     assert await crew.rota.job(f"default:{a.id}.0").state() == "failed"

@@ -1,13 +1,14 @@
-import { useSyncExternalStore } from "react";
+import { useCallback, useMemo, useSyncExternalStore } from "react";
 
 /** Whether the window fits a media query now. */
 export function useMedia(query: string): boolean {
-  return useSyncExternalStore(
-    (tell) => {
-      const list = window.matchMedia(query);
+  const list = useMemo(() => window.matchMedia(query), [query]);
+  const subscribe = useCallback(
+    (tell: () => void) => {
       list.addEventListener("change", tell);
       return () => list.removeEventListener("change", tell);
     },
-    () => window.matchMedia(query).matches,
+    [list],
   );
+  return useSyncExternalStore(subscribe, () => list.matches);
 }

@@ -10,6 +10,9 @@ import { countNew, pageAt, renewPage, renewTop } from "@/lib/rows";
 const NO_JOBS: readonly Job[] = [];
 const NO_KEYS: ReadonlySet<string> = new Set();
 
+/** A reader who scrolls on wants nothing renewed; one who has stopped does. */
+const REST_MS = 150;
+
 export type LiveList = ReturnType<typeof useLiveList>;
 
 /** The list, page by page as one scrolls. What is in view is renewed as it changes; new jobs wait until they are wanted. */
@@ -17,10 +20,9 @@ export function useLiveList(filter: Filter, order: Order) {
   const client = useQueryClient();
   const options = useMemo(() => jobsQuery(filter, order), [filter, order]);
   const query = useInfiniteQuery(options);
-  const [inView, setInView] = useState(0);
+  const [place, setPlace] = useState(0);
   const [waiting, setWaiting] = useState(0);
   const data = query.data as JobsData | undefined;
-  const place = data === undefined ? 0 : pageAt(data, inView);
   const isLive = data !== undefined && filter.text === undefined;
   const head = useQuery(lookQuery(filter, order, null, isLive));
   const cursor = data?.pageParams[place] ?? null;
@@ -33,15 +35,24 @@ export function useLiveList(filter: Filter, order: Order) {
     [client, options],
   );
 
-  const isAtTop = inView === 0;
-  const latest = useRef({ isAtTop, place });
-  useEffect(() => {
-    latest.current = { isAtTop, place };
-  });
+  const inView = useRef(0);
+  const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(rest.current), []);
+  const onScrolled = useCallback(
+    (row: number) => {
+      inView.current = row;
+      clearTimeout(rest.current);
+      rest.current = setTimeout(() => {
+        const now = client.getQueryData<JobsData>(options.queryKey);
+        if (now !== undefined) setPlace(pageAt(now, row));
+      }, REST_MS);
+    },
+    [client, options],
+  );
   useEffect(() => {
     const fresh = head.data;
     if (fresh === undefined) return;
-    const isHeld = !latest.current.isAtTop || isBusyWithRows();
+    const isHeld = inView.current > 0 || isBusyWithRows();
     if (isHeld) {
       change((old) => renewPage(old, 0, fresh));
       setWaiting(newIn(client.getQueryData<JobsData>(options.queryKey), fresh));
@@ -52,8 +63,8 @@ export function useLiveList(filter: Filter, order: Order) {
   }, [head.data, change, client, options]);
   useEffect(() => {
     const fresh = look.data;
-    if (fresh !== undefined) change((old) => renewPage(old, latest.current.place, fresh));
-  }, [look.data, change]);
+    if (fresh !== undefined) change((old) => renewPage(old, old.pageParams.indexOf(cursor), fresh));
+  }, [look.data, cursor, change]);
 
   const rows = useMemo(() => data?.pages.flatMap((page) => page.jobs) ?? NO_JOBS, [data]);
   const gone = useMemo(() => {
@@ -81,7 +92,7 @@ export function useLiveList(filter: Filter, order: Order) {
     gone,
     examined,
     waiting,
-    setInView,
+    onScrolled,
     more,
     nearEnd,
     hasMore: hasNextPage,

@@ -146,7 +146,7 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
             onToggleAll={choice.toggleLoaded}
             onOpen={(job) => void navigate({ to: "/jobs/$id", params: { id: job.jobId } })}
             onNearEnd={list.nearEnd}
-            onScrolled={list.setInView}
+            onScrolled={list.onScrolled}
           />
         ) : isFiltered ? (
           // What has not been looked through may still match.
@@ -205,6 +205,8 @@ function NewJobs({ waiting, onShow }: { waiting: number; onShow: () => void }) {
 
 function statesOf(selection: Selection, rows: readonly Job[], { state }: Filter): readonly JobState[] {
   if (selection.isAll) return state === undefined ? JOB_STATES : [state];
+  // Most of the time nothing is chosen, of however many rows.
+  if (selection.keys.size === 0) return [];
   return rows.filter((job) => selection.keys.has(keyOf(job))).map((job) => job.status);
 }
 

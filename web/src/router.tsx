@@ -7,9 +7,11 @@ import {
   createRouter,
   lazyRouteComponent,
   redirect,
+  type AsyncRouteComponent,
 } from "@tanstack/react-router";
 
 import { api, ApiError, BASE } from "@/api/client";
+import { jobsQuery } from "@/api/jobs";
 import { sessionQuery } from "@/api/session";
 import { Shell } from "@/components/shell/shell";
 import { Loading } from "@/components/looks";
@@ -18,7 +20,7 @@ import { NOT_LOADED, NotFound, PageTrouble, Trouble } from "@/routes/trouble";
 import { readAuditSearch } from "@/routes/audit.search";
 import { readDeadSearch } from "@/routes/dead.search";
 import { readJobSearch } from "@/routes/job.search";
-import { readJobsSearch } from "@/routes/jobs.search";
+import { listOf, readJobsSearch } from "@/routes/jobs.search";
 import { readLocksSearch } from "@/routes/locks.search";
 import { readNewJobSearch } from "@/routes/new-job.search";
 import { readOverviewSearch } from "@/routes/overview.search";
@@ -58,7 +60,7 @@ const inside = createRoute({
   id: "inside",
   beforeLoad: async ({ context, location }) => {
     try {
-      await context.queryClient.query({ ...sessionQuery, staleTime: "static" });
+      return { session: await context.queryClient.query({ ...sessionQuery, staleTime: "static" }) };
     } catch (error) {
       if (error instanceof ApiError && error.status === 401)
         throw redirect({ to: "/login", search: { next: location.href } });
@@ -80,6 +82,12 @@ const jobs = createRoute({
   getParentRoute: () => inside,
   path: "/jobs",
   validateSearch: readJobsSearch,
+  loaderDeps: ({ search }) => search,
+  // The rows are on their way while the code that shows them is; what goes wrong is said where they are shown.
+  loader: ({ context, deps, preload }) => {
+    const { filter, order } = listOf(deps, context.session.queues);
+    if (!preload) context.queryClient.infiniteQuery(jobsQuery(filter, order)).catch(() => undefined);
+  },
   component: lazyRouteComponent(() => loadPage(import("@/routes/jobs")), "JobsRoute"),
 });
 const newJob = createRoute({
@@ -161,7 +169,7 @@ const tree = root.addChildren([
 ]);
 
 export function makeRouter(queryClient: QueryClient) {
-  return createRouter({
+  const router = createRouter({
     routeTree: tree,
     basepath: BASE.pathname,
     context: { queryClient },
@@ -172,6 +180,13 @@ export function makeRouter(queryClient: QueryClient) {
     // News may hold links, so they are told within the router.
     InnerWrap: ToastProvider,
   });
+  // The code of the first page is on its way while the session is read.
+  const [routes] = router.getMatchedRoutes(router.latestLocation.pathname);
+  for (const route of routes) {
+    const { component } = route.options as { component?: AsyncRouteComponent<object> };
+    void component?.preload?.();
+  }
+  return router;
 }
 
 declare module "@tanstack/react-router" {

@@ -23,9 +23,12 @@ export const queueNamesQuery = queryOptions({
   staleTime: OLD_MS,
 });
 
-export const workerNamesQuery = queryOptions({
-  queryKey: ["names", "workers"],
-  queryFn: async ({ signal }): Promise<readonly string[]> =>
-    (await answer(api.GET("/api/workers", { signal }))).workers.map((worker) => worker.id),
-  staleTime: OLD_MS,
-});
+/** Words to complete a filter with: read once somebody begins to write one. */
+export function wordsQuery(isWanted: boolean) {
+  return queryOptions({
+    queryKey: ["names", "words"],
+    queryFn: ({ signal }) => answer(api.GET("/api/suggestions", { signal })),
+    staleTime: OLD_MS,
+    enabled: isWanted,
+  });
+}

@@ -23,7 +23,9 @@ export function useLiveList(filter: Filter, order: Order) {
   const [place, setPlace] = useState(0);
   const [waiting, setWaiting] = useState(0);
   const data = query.data as JobsData | undefined;
-  const isLive = data !== undefined && filter.text === undefined;
+  // Where few of many match, a page may be empty though others follow. Nothing is said before one of them is found.
+  const isFound = data !== undefined && (data.pages.some((page) => page.jobs.length > 0) || !query.hasNextPage);
+  const isLive = isFound && filter.text === undefined;
   const head = useQuery(lookQuery(filter, order, null, isLive));
   const cursor = data?.pageParams[place] ?? null;
   const look = useQuery(lookQuery(filter, order, cursor, isLive && place > 0));
@@ -74,8 +76,7 @@ export function useLiveList(filter: Filter, order: Order) {
   const examined = useMemo(() => data?.pages.reduce((sum, page) => sum + page.examined, 0) ?? 0, [data]);
 
   const { fetchNextPage, hasNextPage, isFetchingNextPage, isError } = query;
-  // Where few of many match, a page may be empty though others follow. Nothing is said before one of them is found.
-  const isLookingFurther = data !== undefined && rows.length === 0 && hasNextPage && filter.text === undefined;
+  const isLookingFurther = data !== undefined && !isFound && filter.text === undefined;
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
@@ -85,7 +86,8 @@ export function useLiveList(filter: Filter, order: Order) {
   }, [filter.text, isError, more]);
   useEffect(() => {
     if (isLookingFurther) nearEnd();
-  }, [isLookingFurther, nearEnd]);
+    // Again with every page: one may come in so fast that nothing else has changed.
+  }, [isLookingFurther, nearEnd, data]);
 
   return {
     rows,

@@ -11,6 +11,15 @@ export interface JobsSearch extends Filter {
   readonly order?: (typeof ORDERS)[number];
 }
 
+/** Which jobs are asked for, and in which order. Whoever is limited to some queues has to name one: the first is meant. */
+export function listOf(
+  { order, ...given }: JobsSearch,
+  queues: readonly string[],
+): { filter: Filter; order: JobsSearch["order"] } {
+  const [only] = queues;
+  return { filter: given.queue === undefined && only !== undefined ? { ...given, queue: only } : given, order };
+}
+
 const MAX_FIELDS = 10;
 
 export function readJobsSearch(search: Record<string, unknown>): JobsSearch {

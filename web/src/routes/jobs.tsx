@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { ArrowUp, Plus } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
@@ -6,7 +6,7 @@ import { useMemo, useRef, useState } from "react";
 import { jobsQuery, PAGE_SIZE, statsQuery, type Job, type Order, type Stats } from "@/api/jobs";
 import { runningOperationsQuery, stopOperation, type Action } from "@/api/operations";
 import { useMay, useSession } from "@/api/session";
-import { queueNamesQuery, tasksQuery, workerNamesQuery } from "@/api/tasks";
+import { wordsQuery } from "@/api/tasks";
 import { Button } from "@/components/button";
 import { SelectField } from "@/components/field";
 import { FilterBar } from "@/components/jobs/filter-bar";
@@ -29,7 +29,7 @@ import { useShortcuts } from "@/lib/shortcuts";
 import { JOB_STATES, type JobState } from "@/lib/states";
 import { dropView, keepView, readViews } from "@/lib/views";
 import { useLiveList, type LiveList } from "@/live/jobs";
-import type { JobsSearch } from "@/routes/jobs.search";
+import { listOf, type JobsSearch } from "@/routes/jobs.search";
 
 const route = getRouteApi("/inside/jobs");
 
@@ -38,13 +38,9 @@ export function JobsRoute() {
   const navigate = useNavigate();
   const mayAct = useMay("operator");
   const filterInput = useRef<HTMLInputElement>(null);
-  // Whoever is limited to some queues has to name one.
-  const [only] = useSession().queues;
-  const { order } = search;
-  const filter = useMemo((): Filter => {
-    const { order: _order, ...given } = search;
-    return given.queue === undefined && only !== undefined ? { ...given, queue: only } : given;
-  }, [search, only]);
+  const [isWriting, setWriting] = useState(false);
+  const { queues } = useSession();
+  const { filter, order } = useMemo(() => listOf(search, queues), [search, queues]);
   const stats = useQuery(statsQuery(filter.queue));
   const isCountable = Object.keys(filter).every((key) => key === "state" || key === "queue");
   const counts = isCountable ? (stats.data ?? null) : null;
@@ -76,8 +72,9 @@ export function JobsRoute() {
       <div className="flex flex-wrap items-start gap-2">
         <FilterBar
           tokens={tokensOf(filter)}
-          known={useKnown(filter, order)}
+          known={useKnown(filter, order, isWriting)}
           inputRef={filterInput}
+          onOpen={() => setWriting(true)}
           onChange={(tokens) => show({ ...filterOf(tokens), order })}
         />
         <SelectField
@@ -242,23 +239,22 @@ function targetOf(selection: Selection, rows: readonly Job[], filter: Filter, ac
   return { kind: "chosen", ids: fitting.map(keyOf) };
 }
 
-/** What can be proposed: names that the server knows, and those of the jobs that are loaded. */
-function useKnown(filter: Filter, order: Order): Known {
-  const queues = useQuery(queueNamesQuery).data;
-  const tasks = useQuery(tasksQuery).data;
-  const workers = useQuery(workerNamesQuery).data;
-  const loaded = useInfiniteQuery(jobsQuery(filter, order)).data;
+/** What can be proposed: words that the server knows, and those of the jobs that are loaded. */
+function useKnown(filter: Filter, order: Order, isWanted: boolean): Known {
+  const client = useQueryClient();
+  const words = useQuery(wordsQuery(isWanted)).data;
   return useMemo(() => {
+    const loaded = isWanted ? client.getQueryData(jobsQuery(filter, order).queryKey) : undefined;
     const some = loaded?.pages.slice(0, 10).flatMap((page) => page.jobs) ?? [];
     return {
-      queues: queues ?? [],
-      tasks: (tasks ?? []).map((task) => task.name),
-      workers: workers ?? [],
-      errors: unique(some.map((job) => job.error?.type ?? "")),
-      tags: unique(some.flatMap((job) => job.tags)),
-      fields: unique((tasks ?? []).flatMap((task) => task.index)),
+      queues: words?.queues ?? [],
+      tasks: words?.tasks ?? [],
+      workers: words?.workers ?? [],
+      errors: unique([...(words?.errors ?? []), ...some.map((job) => job.error?.type ?? "")]),
+      tags: unique([...(words?.tags ?? []), ...some.flatMap((job) => job.tags)]),
+      fields: words?.fields ?? [],
     };
-  }, [queues, tasks, workers, loaded]);
+  }, [client, words, filter, order, isWanted]);
 }
 
 function unique(values: readonly string[]): string[] {

@@ -10,11 +10,13 @@ interface FilterBarProps {
   tokens: readonly Token[];
   known: Known;
   onChange: (tokens: readonly Token[]) => void;
+  /** Something is about to be written: what is known is wanted. */
+  onOpen?: () => void;
   /** For a shortcut that leads here. */
   inputRef?: RefObject<HTMLInputElement | null>;
 }
 
-export function FilterBar({ tokens, known, onChange, inputRef }: FilterBarProps) {
+export function FilterBar({ tokens, known, onChange, onOpen, inputRef }: FilterBarProps) {
   const listId = useId();
   const ownRef = useRef<HTMLInputElement>(null);
   const input = inputRef ?? ownRef;
@@ -131,7 +133,10 @@ export function FilterBar({ tokens, known, onChange, inputRef }: FilterBarProps)
           spellCheck={false}
           className="h-6 min-w-32 flex-1 bg-transparent text-[13px] outline-none placeholder:text-muted"
           onChange={(event) => type(event.target.value)}
-          onFocus={() => setOpen(true)}
+          onFocus={() => {
+            setOpen(true);
+            onOpen?.();
+          }}
           onClick={() => setOpen(true)}
           onBlur={() => {
             setOpen(false);

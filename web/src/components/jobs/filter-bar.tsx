@@ -131,7 +131,7 @@ export function FilterBar({ tokens, known, onChange, onOpen, inputRef }: FilterB
           autoComplete="off"
           autoCapitalize="off"
           spellCheck={false}
-          className="h-6 min-w-32 flex-1 bg-transparent text-[13px] outline-none placeholder:text-muted"
+          className="h-6 min-w-20 flex-1 bg-transparent text-[13px] outline-none placeholder:text-muted"
           onChange={(event) => type(event.target.value)}
           onFocus={() => {
             setOpen(true);
@@ -144,7 +144,7 @@ export function FilterBar({ tokens, known, onChange, onOpen, inputRef }: FilterB
           }}
           onKeyDown={onKeyDown}
         />
-        {tokens.length > 0 && (
+        {tokens.length > 1 && (
           <button
             type="button"
             className="h-6 shrink-0 rounded px-2 text-xs text-muted hover:bg-sunken hover:text-text"

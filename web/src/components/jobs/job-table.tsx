@@ -44,12 +44,12 @@ const COLUMNS = helper.columns([
   helper.display({ id: "attempts", header: "Attempts", cell: ({ row }) => <Attempts job={row.original} /> }),
   helper.display({ id: "when", header: "Enqueued, due", cell: ({ row }) => <When job={row.original} /> }),
   helper.display({ id: "took", header: "Waited, ran", cell: ({ row }) => <Took job={row.original} /> }),
-  helper.accessor("worker", { header: "Worker", cell: (cell) => cell.getValue() ?? "" }),
+  helper.accessor("worker", { header: "Worker", cell: ({ getValue }) => <WorkerName name={getValue()} /> }),
   helper.display({ id: "note", header: "Error, progress", cell: ({ row }) => <Note job={row.original} /> }),
 ]);
 
 const GRID =
-  "grid grid-cols-[2.25rem_6.75rem_minmax(7rem,1.5fr)_minmax(5rem,1fr)_minmax(4rem,0.8fr)_5.5rem_7rem_8.5rem_minmax(7rem,1.6fr)] xl:grid-cols-[2.25rem_6.75rem_minmax(7rem,1.5fr)_minmax(5rem,1fr)_minmax(4rem,0.8fr)_4.5rem_5.5rem_7rem_8.5rem_minmax(4rem,0.7fr)_minmax(7rem,1.6fr)]";
+  "grid grid-cols-[2.25rem_6.75rem_minmax(7rem,1.2fr)_minmax(5rem,1fr)_minmax(4rem,0.8fr)_5rem_7rem_7rem_minmax(8rem,2.4fr)] xl:grid-cols-[2.25rem_6.75rem_minmax(9.5rem,1.3fr)_minmax(5rem,1fr)_minmax(4rem,0.7fr)_4.5rem_5rem_7rem_7rem_minmax(8rem,0.8fr)_minmax(9rem,2.2fr)]";
 /** Where there is less room, what matters least is left out. */
 const WIDE_ONLY: ReadonlySet<string> = new Set(["priority", "worker"]);
 
@@ -70,7 +70,7 @@ interface JobTableProps {
 
 export function JobTable(props: JobTableProps) {
   const { rows, selection, isSelectable, onToggle, onExtend, onToggleAll, onOpen, onNearEnd, onScrolled } = props;
-  const isWide = useMedia("(min-width: 768px)");
+  const isWide = useMedia("(min-width: 1024px)");
   const list = useRef<HTMLDivElement>(null);
   const [margin, setMargin] = useState(0);
   const [focused, setFocused] = useState(0);
@@ -314,6 +314,14 @@ function IdLink({ job }: { job: Job }) {
     >
       {shortId(job)}
     </Link>
+  );
+}
+
+function WorkerName({ name }: { name: string | null }) {
+  return (
+    <span className="block truncate font-mono text-xs" title={name ?? undefined}>
+      {name}
+    </span>
   );
 }
 

@@ -1,3 +1,5 @@
+import { useEffect, useRef } from "react";
+
 import { classes } from "@/lib/classes";
 import { count, short } from "@/lib/numbers";
 import { JOB_STATES, JOB_TONES, type JobState } from "@/lib/states";
@@ -40,8 +42,15 @@ interface StateButtonProps {
 }
 
 function StateButton({ label, mark, title, total, isChosen, onPress }: StateButtonProps) {
+  const button = useRef<HTMLButtonElement>(null);
+  const isCounted = total !== null;
+  // On a phone not all of them fit: the one that is chosen is to be seen, also once the numbers have made them wider.
+  useEffect(() => {
+    if (isChosen) button.current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [isChosen, isCounted]);
   return (
     <button
+      ref={button}
       type="button"
       aria-pressed={isChosen}
       title={title}

@@ -6,6 +6,9 @@ import { Waited } from "@/components/moment";
 import { Tile, Tiles } from "@/components/tile";
 import { count, percent, plural, rate, short } from "@/lib/numbers";
 
+/** What the server takes for the present: rates and `lately` are of these minutes. */
+const LATELY = "5 min";
+
 /** How it stands now. */
 export function OverviewTiles({ overview }: { overview: Overview }) {
   const { stats, lately, workers } = overview;
@@ -23,11 +26,11 @@ export function OverviewTiles({ overview }: { overview: Overview }) {
       <Tile label="Processing" note={workers.slots > 0 ? `of ${plural(workers.slots, "slot")}` : "no slots"}>
         <JobsLink filter={{ state: "PROCESSING" }}>{short(stats.PROCESSING)}</JobsLink>
       </Tile>
-      <Tile label="Completed" note={`${short(lately.completed)} in the last hour`}>
+      <Tile label="Throughput" note={`${short(lately.completed)} completed in ${LATELY}`}>
         <JobsLink filter={{ state: "COMPLETED" }}>{rate(overview.services_per_second)}</JobsLink>
       </Tile>
       <Tile
-        label="Failing, last hour"
+        label={`Failing, last ${LATELY}`}
         note={`${plural(lately.failed, "attempt")}, ${count(lately.dead)} for good`}
         isAlarming={failures !== null && failures >= 0.1}
       >

@@ -10,11 +10,12 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Literal
 
 import httpx2
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 from rota.server import create_app
 from rota.server.tokens import Role, Tokens
@@ -26,10 +27,49 @@ from tests.server.live import Live
 from tests.servers import Server, new_server
 from tests.worker.crew import Crew
 
+Act = Callable[[Page], Awaitable[None]]
+
 IMAGES: Final = Path(__file__).parent / "images"
 MODULE: Final = "tests.browser.app"
 #: Charts draw their first minute, and workers tell how busy they are.
 HISTORY_S: Final = 65.0
+
+
+async def _open_palette(page: Page) -> None:
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("dead")
+
+
+async def _choose(page: Page) -> None:
+    for row in range(1, 4):
+        await page.get_by_role("grid").get_by_role("checkbox", name="Choose mail").nth(row).check()
+
+
+async def _choose_and_redrive(page: Page) -> None:
+    await _choose(page)
+    await page.get_by_role("button", name="Redrive").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+async def _filter(page: Page) -> None:
+    await page.get_by_role("combobox", name="Filter jobs").fill("error:")
+    await page.get_by_role("option").first.wait_for()
+
+
+async def _purge(page: Page) -> None:
+    await page.get_by_role("button", name="More for chores").click()
+    await page.get_by_role("menuitem", name="Purge").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+#: What is seen only after one has done something: where, and what.
+ACTED: Final[dict[str, tuple[str, Act]]] = {
+    "palette": ("/", _open_palette),
+    "jobs-filter": ("/jobs", _filter),
+    "jobs-chosen": ("/jobs?state=FAILED", _choose),
+    "jobs-redrive": ("/jobs?state=FAILED", _choose_and_redrive),
+    "queue-purge": ("/queues", _purge),
+}
 
 
 async def main(names: list[str]) -> None:
@@ -53,6 +93,9 @@ async def main(names: list[str]) -> None:
                 await _take(browser, site.url, paths, theme)
                 if not names or "connection-lost" in names:
                     await _take(browser, site.url, {"connection-lost": "/"}, theme, is_lost=True)
+                acted = {name: (path, act) for name, (path, act) in ACTED.items() if not names or name in names}
+                for name, (path, act) in acted.items():
+                    await _take(browser, site.url, {name: path}, theme, act=act)
             await _take_others(browser, server, Path(folder), names)
         await crew.rota.close()
 
@@ -88,7 +131,7 @@ async def _take_others(browser: Browser, server: Server, folder: Path, names: li
 
 async def _take(
     browser: Browser, url: str, paths: dict[str, str], theme: Literal["light", "dark"], *, token: str = "",
-    is_lost: bool = False,
+    is_lost: bool = False, act: Act | None = None,
 ) -> None:  # fmt: skip
     for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
         context = await browser.new_context(base_url=url, viewport=size, color_scheme=theme, reduced_motion="reduce")
@@ -105,6 +148,8 @@ async def _take(
             await settled(page)
             if is_lost:
                 await page.get_by_text("Connection lost").wait_for()
+            if act is not None:
+                await act(page)
             await page.wait_for_timeout(700)  # charts and graphs are drawn
             await page.screenshot(path=IMAGES / f"{name}-{width}-{theme}.png")
         await context.close()

@@ -195,7 +195,10 @@ async def test_a_parked_compensation_is_found_from_the_overview_and_retried(site
     flow_id = await park(site)
     await page.goto("/")
     await page.get_by_role("link", name="1 parked workflow").click()
-    await expect(page.get_by_role("note")).to_contain_text("undoing charge keeps failing")
+    note = page.get_by_role("note")
+    await expect(note).to_contain_text("undoing charge keeps failing")
+    await expect(note).to_contain_text("undo charge: ConnectionError the bank is closed")
+    await expect(note.get_by_role("link", name="undo charge")).to_have_attribute("href", re.compile("/jobs/orders"))
     await page.get_by_role("tab", name="Steps").click()
     site.allow("regret")
 

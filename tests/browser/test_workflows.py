@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
+from tests.browser import hands
+from tests.browser.conftest import PHONE
 from tests.browser.site import Site
 
 
@@ -99,6 +101,79 @@ async def test_the_timeline_shows_the_critical_path_and_leads_to_the_jobs(site: 
     await expect(rows).to_have_count(3)
     await expect(rows.filter(has_text="on the critical path")).to_have_count(3)
     await rows.nth(1).get_by_role("link", name="pack").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(f"orders:{flow_id}.1")
+
+
+async def test_the_timeline_shows_the_critical_path_alone(site: Site, page: Page) -> None:
+    await site.start_worker()
+    flow_id = await beside(site)
+    await page.goto(f"/workflows/{flow_id}?view=timeline")
+    rows = page.get_by_role("list", name="Steps in time").get_by_role("listitem")
+    await expect(rows).to_have_count(3)
+
+    await page.get_by_role("button", name="Critical path only").click()
+
+    await expect(rows).to_have_count(2)
+    await expect(page).to_have_url(f"{site.url}/workflows/{flow_id}?view=timeline&critical=true")
+
+
+async def test_the_timeline_shows_the_critical_path_alone_with_keys(site: Site, page: Page) -> None:
+    await site.start_worker()
+    flow_id = await beside(site)
+    await page.goto(f"/workflows/{flow_id}?view=timeline&critical=true")
+    rows = page.get_by_role("list", name="Steps in time").get_by_role("listitem")
+    await expect(rows).to_have_count(2)
+
+    await hands.press(page, page.get_by_role("button", name="Critical path only"))
+
+    await expect(rows).to_have_count(3)
+
+
+async def beside(site: Site) -> str:
+    """One of its three steps held nobody up."""
+    async with site.rota.workflow("order") as flow:
+        flow.step(site.tasks.charge.call("lamp"), name="quick")
+        slow = flow.step(site.tasks.download.call("slow"), name="slow")
+        flow.step(site.tasks.charge.call("lamp"), name="last", after=[slow])
+    site.allow("slow")
+    await until_state(site, flow.id, "completed")
+    return flow.id
+
+
+async def test_steps_take_two_lines_each_on_a_phone(site: Site, browser: Browser) -> None:
+    await site.start_worker()
+    flow_id = await order(site, "lamp", "hold", settles_as="failed")
+    context = await browser.new_context(base_url=site.url, viewport=PHONE, reduced_motion="reduce")
+    page = await context.new_page()
+    site.watch(page)
+    await page.goto(f"/workflows/{flow_id}")
+    steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
+    await expect(steps).to_have_count(3)
+    await expect(steps.nth(1)).to_contain_text("LookupError lamp is not in stock")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    sizes = [
+        await step.evaluate("row => [row.scrollWidth - row.clientWidth, row.offsetHeight]")
+        for step in await steps.all()
+    ]
+    assert [wider for wider, _ in sizes] == [0, 0, 0]
+    assert max(height for _, height in sizes) < 80
+
+    site.allow("lamp")
+    await page.get_by_role("button", name="Retry pack").click()
+
+    await expect(steps.nth(2)).to_contain_text("completed")
+    await until_state(site, flow_id, "completed")
+    await context.close()
+
+
+async def test_a_held_workflow_says_what_its_step_raised(site: Site, page: Page) -> None:
+    await site.start_worker()
+    flow_id = await order(site, "lamp", "hold", settles_as="failed")
+    await page.goto(f"/workflows/{flow_id}")
+
+    await expect(page.get_by_role("note")).to_contain_text("pack: LookupError lamp is not in stock")
+    await page.get_by_role("note").get_by_role("link", name="pack").click()
+
     await expect(page.get_by_role("heading", level=1)).to_have_text(f"orders:{flow_id}.1")
 
 

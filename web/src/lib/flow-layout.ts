@@ -1,15 +1,25 @@
-/** Where the steps of a workflow stand in its graph, and how the lines between them run. Heavy: loaded with the graph. */
+/** Where the cards of a workflow's graph stand, and how the lines between them run. Heavy: loaded with the graph. */
 
 import { graphlib, layout } from "@dagrejs/dagre";
 
-export const NODE_WIDTH = 216;
-export const NODE_HEIGHT = 62;
-/** A step that can be undone says so in a line of its own. */
-export const UNDO_HEIGHT = 26;
+import type { Card } from "@/lib/flow-cards";
 
-export interface FlowShape {
-  /** By place: whether it can be undone, and the steps that it comes after. */
-  readonly steps: readonly { readonly hasUndo: boolean; readonly after: readonly number[] }[];
+export const CARD_WIDTH = 216;
+/** A name, and a line about how it stands. */
+const CARD_HEIGHT = 62;
+/** How many of a group are in which state takes two lines. */
+const GROUP_HEIGHT = 88;
+/** What can be undone says so in a line of its own. */
+const UNDO_HEIGHT = 26;
+
+/** An open group is a frame: its name, and the steps below it in rows. */
+export const FRAME_HEAD = 36;
+const FRAME_PADDING = 12;
+const FRAME_GAP = 12;
+
+export interface Size {
+  readonly width: number;
+  readonly height: number;
 }
 
 export interface Point {
@@ -17,21 +27,57 @@ export interface Point {
   readonly y: number;
 }
 
+export interface FlowShape {
+  /** By place: how large it is, and the cards that it comes after. */
+  readonly cards: readonly (Size & { readonly after: readonly number[] })[];
+}
+
 export interface FlowLayout {
-  /** The upper left corner of each step, by place. */
+  /** The upper left corner of each card, by place. */
   readonly places: readonly Point[];
   /** The path of each line as SVG writes it, by `from-to`. */
   readonly paths: Readonly<Record<string, string>>;
 }
 
-export function heightOf(step: FlowShape["steps"][number]): number {
-  return NODE_HEIGHT + (step.hasUndo ? UNDO_HEIGHT : 0);
+type Sized = Pick<Card, "group" | "isOpen" | "hasUndo"> & { readonly steps: readonly unknown[] };
+
+function stepSize({ hasUndo }: Pick<Card, "hasUndo">): Size {
+  return { width: CARD_WIDTH, height: CARD_HEIGHT + (hasUndo ? UNDO_HEIGHT : 0) };
+}
+
+/** What is in an open group stands in as many columns as make it about square. */
+function columnsOf(card: Sized): number {
+  const { width, height } = stepSize(card);
+  return Math.ceil(Math.sqrt((card.steps.length * (height + FRAME_GAP)) / (width + FRAME_GAP)));
+}
+
+export function sizeOf(card: Sized): Size {
+  const step = stepSize(card);
+  if (card.group === null) return step;
+  if (!card.isOpen) return { ...step, height: step.height - CARD_HEIGHT + GROUP_HEIGHT };
+  const columns = columnsOf(card);
+  const rows = Math.ceil(card.steps.length / columns);
+  return {
+    width: 2 * FRAME_PADDING + columns * (step.width + FRAME_GAP) - FRAME_GAP,
+    height: FRAME_HEAD + rows * (step.height + FRAME_GAP) - FRAME_GAP + FRAME_PADDING,
+  };
+}
+
+/** Where the steps of an open group stand in its frame, and how large each is. */
+export function insideOf(card: Sized): readonly (Point & Size)[] {
+  const step = stepSize(card);
+  const columns = columnsOf(card);
+  return card.steps.map((_, at) => ({
+    x: FRAME_PADDING + (at % columns) * (step.width + FRAME_GAP),
+    y: FRAME_HEAD + Math.floor(at / columns) * (step.height + FRAME_GAP),
+    ...step,
+  }));
 }
 
 /** Above this the search for the best order of a column takes longer than its gain is worth. */
 const QUICK_ABOVE = 200;
 
-export function layoutOf({ steps }: FlowShape): FlowLayout {
+export function layoutOf({ cards }: FlowShape): FlowLayout {
   const graph = new graphlib.Graph();
   graph.setGraph({
     rankdir: "LR",
@@ -42,46 +88,74 @@ export function layoutOf({ steps }: FlowShape): FlowLayout {
     ranker: "longest-path",
   });
   graph.setDefaultEdgeLabel(() => ({}));
-  steps.forEach((step, place) => graph.setNode(String(place), { width: NODE_WIDTH, height: heightOf(step) }));
-  steps.forEach((step, place) => step.after.forEach((other) => graph.setEdge(String(other), String(place))));
-  layout(graph, { disableOptimalOrderHeuristic: steps.length > QUICK_ABOVE });
-  const places = steps.map((step, place) => {
-    const { x, y } = graph.node(String(place)) as Point;
-    return { x: x - NODE_WIDTH / 2, y: y - heightOf(step) / 2 };
+  cards.forEach(({ width, height }, place) => graph.setNode(String(place), { width, height }));
+  cards.forEach(({ after }, place) => after.forEach((other) => graph.setEdge(String(other), String(place))));
+  layout(graph, { disableOptimalOrderHeuristic: cards.length > QUICK_ABOVE });
+  const middles = cards.map((_, place) => graph.node(String(place)) as Point);
+  const widths = widthsOf(cards, middles);
+  const widthAt = ({ x }: Point) => widths.get(Math.round(x)) ?? CARD_WIDTH;
+  const places = cards.map(({ width, height }, place) => {
+    const { x, y } = middles[place] as Point;
+    return { x: x - width / 2, y: y - height / 2 };
   });
   const paths: Record<string, string> = {};
   for (const { v, w } of graph.edges()) {
     const { points } = graph.edge(v, w) as { points: Point[] };
-    const from = side(steps, places, Number(v), NODE_WIDTH);
-    const to = side(steps, places, Number(w), 0);
-    // dagre's first and last points lie on the borders of the two steps; those between belong to columns it crosses.
-    paths[`${v}-${w}`] = pathThrough(from, points.slice(1, -1), to);
+    const [from, to] = [Number(v), Number(w)].map((place) => {
+      const middle = middles[place] as Point;
+      return { ...middle, width: cards[place]?.width ?? CARD_WIDTH, column: widthAt(middle) };
+    }) as [End, End];
+    // dagre's first and last points lie on the borders of the two cards; those between belong to columns it crosses.
+    const between = points.slice(1, -1).map((point) => ({ ...point, width: widthAt(point) }));
+    paths[`${v}-${w}`] = pathThrough(from, between, to);
   }
   return { places, paths };
 }
 
-function side(steps: FlowShape["steps"], places: readonly Point[], at: number, shift: number): Point {
-  const corner = places[at] as Point;
-  return { x: corner.x + shift, y: corner.y + heightOf(steps[at] as FlowShape["steps"][number]) / 2 };
+/** How wide each column is, by where its middle is: as wide as the widest card in it. */
+function widthsOf(cards: FlowShape["cards"], middles: readonly Point[]): ReadonlyMap<number, number> {
+  const widths = new Map<number, number>();
+  cards.forEach(({ width }, place) => {
+    const column = Math.round((middles[place] as Point).x);
+    widths.set(column, Math.max(width, widths.get(column) ?? 0));
+  });
+  return widths;
 }
 
-/** A line that crosses every column between straight, so that it runs over no step there, and bends in the gaps only. */
-export function pathThrough(from: Point, between: readonly Point[], to: Point): string {
-  let path = `M${spot(from)}`;
-  let last = from;
-  const bend = (next: Point) => {
+/** The middle of a card, its width, and that of the column that it stands in. */
+interface End extends Point {
+  readonly width: number;
+  readonly column: number;
+}
+
+/** Where a line crosses the middle of a column, and how wide that is. */
+interface Crossing extends Point {
+  readonly width: number;
+}
+
+/** A line that crosses every column between straight, so that it runs over no card there, and bends in the gaps only. */
+export function pathThrough(from: End, between: readonly Crossing[], to: End): string {
+  let path = "";
+  let last: Point = { x: from.x + from.width / 2, y: from.y };
+  const straightTo = (x: number) => {
+    if (x > last.x) path += ` L${spot({ x, y: last.y })}`;
+    last = { x, y: last.y };
+  };
+  const bendTo = (next: Point) => {
     const middle = (last.x + next.x) / 2;
     path += ` C${spot({ x: middle, y: last.y })} ${spot({ x: middle, y: next.y })} ${spot(next)}`;
     last = next;
   };
-  for (const { x, y } of between) {
-    if (x - NODE_WIDTH / 2 <= last.x || x + NODE_WIDTH / 2 >= to.x) continue;
-    bend({ x: x - NODE_WIDTH / 2, y });
-    last = { x: x + NODE_WIDTH / 2, y };
-    path += ` L${spot(last)}`;
+  const start = spot(last);
+  straightTo(from.x + from.column / 2);
+  for (const { x, y, width } of between) {
+    if (x - width / 2 <= last.x || x + width / 2 >= to.x - to.column / 2) continue;
+    bendTo({ x: x - width / 2, y });
+    straightTo(x + width / 2);
   }
-  bend(to);
-  return path;
+  bendTo({ x: to.x - to.column / 2, y: to.y });
+  straightTo(to.x - to.width / 2);
+  return `M${start}${path}`;
 }
 
 function spot({ x, y }: Point): string {

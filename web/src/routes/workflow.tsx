@@ -7,12 +7,13 @@ import { ApiError } from "@/api/client";
 import { jobActions } from "@/api/job";
 import { keys } from "@/api/keys";
 import { useMay } from "@/api/session";
-import { workflowActions, workflowQuery, type Workflow } from "@/api/workflows";
+import { workflowActions, workflowQuery, type Workflow, type WorkflowStep } from "@/api/workflows";
 import { WorkflowBadge } from "@/components/badge";
 import { Button } from "@/components/button";
 import { CopyButton } from "@/components/copy";
 import { Dialog } from "@/components/dialog";
 import { CheckField } from "@/components/field";
+import { JobLink } from "@/components/links";
 import { Empty, Failure, Loading } from "@/components/looks";
 import { Meter } from "@/components/meter";
 import { Moment, Span } from "@/components/moment";
@@ -25,7 +26,7 @@ import { Steps } from "@/components/workflow/steps";
 import { sentence } from "@/lib/explanation";
 import { useMedia } from "@/lib/media";
 import { count, plural } from "@/lib/numbers";
-import type { WorkflowView } from "@/routes/workflow.search";
+import type { WorkflowSearch, WorkflowView } from "@/routes/workflow.search";
 
 const Graph = lazy(() => import("@/components/workflow/graph"));
 
@@ -49,6 +50,8 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
   const search = useSearch({ from: "/inside/workflows/$id" });
   const usual = useMedia("(min-width: 640px)") ? "graph" : "steps";
   const navigate = useNavigate();
+  const onSearch = (changed: WorkflowSearch) =>
+    void navigate({ to: "/workflows/$id", params: { id }, search: changed, replace: true });
   const mayOperate = useMay("operator");
   const { isBusy, act, ...cancelling } = useActions(workflow);
   const onRetry =
@@ -86,14 +89,7 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
       <Tabs<WorkflowView>
         label="Views of the workflow"
         value={search.view ?? usual}
-        onChange={(view) =>
-          void navigate({
-            to: "/workflows/$id",
-            params: { id },
-            search: view === usual ? {} : { view },
-            replace: true,
-          })
-        }
+        onChange={(view) => onSearch({ ...search, view: view === usual ? undefined : view })}
         tabs={[
           {
             value: "graph",
@@ -101,7 +97,11 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
             content: (
               <Panel isFlush className="overflow-hidden">
                 <Suspense fallback={<Loading lines={8} />}>
-                  <Graph workflow={workflow} />
+                  <Graph
+                    workflow={workflow}
+                    search={search}
+                    onSearch={(changed) => onSearch({ ...search, ...changed })}
+                  />
                 </Suspense>
               </Panel>
             ),
@@ -111,7 +111,11 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
             label: "Timeline",
             content: (
               <Panel isFlush>
-                <Gantt workflow={workflow} />
+                <Gantt
+                  workflow={workflow}
+                  isCriticalOnly={search.critical === true}
+                  onCriticalOnly={(isOnly) => onSearch({ ...search, critical: isOnly || undefined })}
+                />
               </Panel>
             ),
           },
@@ -143,9 +147,10 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
 function Standing({ workflow }: { workflow: Workflow }) {
   return (
     <div className="flex flex-col gap-2 rounded-lg border bg-surface px-4 py-3">
-      <p role="note" aria-label="Why it is where it is" className="text-[15px] break-words">
-        {sentence(workflow.explanation)}
-      </p>
+      <div role="note" aria-label="Why it is where it is" className="flex flex-col gap-1.5">
+        <p className="text-[15px] break-words">{sentence(workflow.explanation)}</p>
+        <Troubles workflow={workflow} />
+      </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-muted">
         <Meter
           className="w-40"
@@ -167,6 +172,46 @@ function Standing({ workflow }: { workflow: Workflow }) {
       </div>
     </div>
   );
+}
+
+/** More errors than this say nothing new; all of them are in the list of steps. */
+const SHOWN_ERRORS = 3;
+
+/** Why it cannot go on: what each failed step, or compensation, raised, and the job that says more. */
+function Troubles({ workflow }: { workflow: Workflow }) {
+  const troubles = troublesOf(workflow);
+  if (troubles.length === 0) return null;
+  return (
+    <ul aria-label="What was raised" className="flex flex-col gap-1 text-[13px]">
+      {troubles.slice(0, SHOWN_ERRORS).map(({ jobId, name, error }) => (
+        <li key={jobId} className="line-clamp-3 border-l-2 border-failed pl-2.5 break-words">
+          <JobLink id={jobId} className="font-medium underline">
+            {name}
+          </JobLink>
+          {": "}
+          <span className="font-mono text-failed">{error.type || error.kind}</span> {error.message}
+        </li>
+      ))}
+      {troubles.length > SHOWN_ERRORS && (
+        <li className="text-muted">and {count(troubles.length - SHOWN_ERRORS)} more: see the steps</li>
+      )}
+    </ul>
+  );
+}
+
+interface Trouble {
+  readonly jobId: string;
+  readonly name: string;
+  readonly error: NonNullable<WorkflowStep["error"]>;
+}
+
+function troublesOf({ state, steps }: Workflow): readonly Trouble[] {
+  return steps.flatMap(({ name, jobId, outcome, error, undo }): Trouble[] => {
+    if (state === "PARKED" && undo?.state === "failed" && undo.error !== null)
+      return [{ jobId: undo.jobId, name: `undo ${name}`, error: undo.error }];
+    if (state === "FAILED" && outcome === "failed" && jobId !== null && error !== null) return [{ jobId, name, error }];
+    return [];
+  });
 }
 
 function useActions(workflow: Workflow) {

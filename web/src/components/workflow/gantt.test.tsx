@@ -1,5 +1,6 @@
 import { screen, within } from "@testing-library/react";
-import { expect, it } from "vitest";
+import userEvent from "@testing-library/user-event";
+import { expect, it, vi } from "vitest";
 
 import type { JobAttempt } from "@/api/job";
 import type { Workflow, WorkflowStep } from "@/api/workflows";
@@ -78,7 +79,7 @@ function partsOf(row: HTMLElement): string[] {
 }
 
 it("has a bar for every attempt of a step, and lighter ones for the waits between", async () => {
-  renderRouted(<Gantt workflow={WORKFLOW} />);
+  renderRouted(<Gantt workflow={WORKFLOW} isCriticalOnly={false} onCriticalOnly={() => undefined} />);
   const steps = within(await screen.findByRole("list", { name: "Steps in time" })).getAllByRole("listitem");
 
   expect(partsOf(steps[0] as HTMLElement)).toEqual([
@@ -92,7 +93,7 @@ it("has a bar for every attempt of a step, and lighter ones for the waits betwee
 });
 
 it("shows what was undone, in the same time", async () => {
-  renderRouted(<Gantt workflow={WORKFLOW} />);
+  renderRouted(<Gantt workflow={WORKFLOW} isCriticalOnly={false} onCriticalOnly={() => undefined} />);
   const [undo, ...others] = within(await screen.findByRole("list", { name: "Compensations" })).getAllByRole("listitem");
 
   expect(others).toEqual([]);
@@ -102,4 +103,14 @@ it("shows what was undone, in the same time", async () => {
     "waited 6 s",
     "attempt 2 completed, 1 s",
   ]);
+});
+
+it("shows the critical path alone, if asked", async () => {
+  const asked = vi.fn();
+  renderRouted(<Gantt workflow={WORKFLOW} isCriticalOnly onCriticalOnly={asked} />);
+  const steps = within(await screen.findByRole("list", { name: "Steps in time" })).getAllByRole("listitem");
+
+  expect(steps.map((step) => within(step).getByRole("link").textContent)).toEqual(["charge", "pack"]);
+  await userEvent.click(screen.getByRole("button", { name: "Critical path only", pressed: true }));
+  expect(asked).toHaveBeenCalledWith(false);
 });

@@ -1,9 +1,11 @@
 /** When each step waited and ran, attempt by attempt, on one line of time; what decided how long it took stands out. */
 
+import { Route } from "lucide-react";
 import type { ReactNode } from "react";
 
 import type { Workflow } from "@/api/workflows";
 import { JobLink } from "@/components/links";
+import { Toggle } from "@/components/toggle";
 import { Track, WAIT, type Stretch as Part } from "@/components/track";
 import { StepLink } from "@/components/workflow/step-link";
 import { stretchesOf, toneOf, type Stretch } from "@/lib/attempts";
@@ -16,9 +18,17 @@ import { duration } from "@/lib/time";
 import { criticalPath, spansOf, type StepSpan } from "@/lib/workflow-spans";
 
 const TICKS = [0, 0.25, 0.5, 0.75, 1] as const;
-const ROW = "grid grid-cols-[minmax(7rem,14rem)_minmax(0,1fr)_5.5rem] items-center gap-3 px-4";
+const ROW =
+  "grid grid-cols-[7rem_minmax(0,1fr)_4.5rem] items-center gap-3 px-4 sm:grid-cols-[minmax(7rem,14rem)_minmax(0,1fr)_5.5rem]";
 
-export function Gantt({ workflow }: { workflow: Workflow }) {
+interface GanttProps {
+  workflow: Workflow;
+  /** Steps that are not on the critical path are left out. */
+  isCriticalOnly: boolean;
+  onCriticalOnly: (isOnly: boolean) => void;
+}
+
+export function Gantt({ workflow, isCriticalOnly, onCriticalOnly }: GanttProps) {
   const now = useNow();
   const spans = spansOf(workflow, now);
   const undos = undosOf(workflow, now);
@@ -29,22 +39,33 @@ export function Gantt({ workflow }: { workflow: Workflow }) {
     ...spans.map((span) => span?.endedAt ?? 0),
     ...undos.map(({ stretches }) => stretches.at(-1)?.ranUntil ?? 0),
   );
+  const steps = isCriticalOnly ? workflow.steps.filter(({ index }) => critical.has(index)) : workflow.steps;
   return (
     <div className="flex flex-col">
+      {(isCriticalOnly || (critical.size > 0 && critical.size < workflow.steps.length)) && (
+        <div className="flex border-b px-2 py-1">
+          <Toggle
+            icon={Route}
+            label="Critical path only"
+            isOn={isCriticalOnly}
+            onToggle={() => onCriticalOnly(!isCriticalOnly)}
+          />
+        </div>
+      )}
       <div className={classes(ROW, "border-b py-2 text-xs text-muted")}>
         <span>Step</span>
         <span aria-hidden className="figures flex justify-between">
           {TICKS.map((tick) => (
-            <span key={tick} className={tick === 0.25 || tick === 0.75 ? "max-sm:hidden" : ""}>
+            <span key={tick} className={tick > 0 && tick < 1 ? "max-sm:hidden" : ""}>
               {duration((until - from) * tick)}
             </span>
           ))}
         </span>
         <span className="text-right">Ran</span>
       </div>
-      <div className="max-h-[70vh] overflow-y-auto" tabIndex={0} role="group" aria-label="Timeline">
+      <div className="max-h-[62vh] overflow-y-auto" tabIndex={0} role="group" aria-label="Timeline">
         <ol aria-label="Steps in time">
-          {workflow.steps.map((step) => {
+          {steps.map((step) => {
             const tone = JOB_TONES[stateOf(step)];
             const span = spans[step.index] ?? null;
             return (

@@ -1,4 +1,4 @@
-/** The steps as a table: all that the graph shows, for reading line by line. */
+/** The steps line by line, with all that the graph shows: a table, or two lines for each where there is no room for one. */
 
 import { memo } from "react";
 
@@ -9,6 +9,7 @@ import { JobLink } from "@/components/links";
 import { Moment, Span } from "@/components/moment";
 import { Table, Td, Th } from "@/components/table";
 import { StepLink } from "@/components/workflow/step-link";
+import { useMedia } from "@/lib/media";
 import { JOB_TONES } from "@/lib/states";
 import { itemsOf, stateOf, undoWords } from "@/lib/steps";
 
@@ -20,6 +21,16 @@ interface StepsProps {
 }
 
 export function Steps({ workflow, onRetry, isBusy }: StepsProps) {
+  const isWide = useMedia("(min-width: 768px)");
+  if (!isWide) {
+    return (
+      <ol aria-label="Steps">
+        {workflow.steps.map((step) => (
+          <PhoneRow key={step.index} workflow={workflow.id} step={step} onRetry={onRetry} isBusy={isBusy} />
+        ))}
+      </ol>
+    );
+  }
   return (
     <Table label="Steps">
       <thead>
@@ -55,14 +66,12 @@ export function Steps({ workflow, onRetry, isBusy }: StepsProps) {
 interface RowProps {
   workflow: string;
   step: WorkflowStep;
-  after: string;
   onRetry?: (jobId: string) => void;
   isBusy: boolean;
 }
 
-const Row = memo(function Row({ workflow, step, after, onRetry, isBusy }: RowProps) {
+const Row = memo(function Row({ workflow, step, after, onRetry, isBusy }: RowProps & { after: string }) {
   const items = itemsOf(step);
-  const failed = step.outcome === "failed" ? step.jobId : null;
   return (
     <tr className="hover:bg-sunken/60">
       <Td className="min-w-40">
@@ -78,33 +87,82 @@ const Row = memo(function Row({ workflow, step, after, onRetry, isBusy }: RowPro
       <Td className="figures">{step.attempts > 0 && step.attempts}</Td>
       <Td className="whitespace-nowrap">{step.started_at !== null && <Moment at={step.started_at} />}</Td>
       <Td className="whitespace-nowrap">
-        {step.started_at !== null && (step.ended_at !== null || step.status === "PROCESSING") && (
-          <Span from={step.started_at} until={step.ended_at} />
-        )}
+        <Ran step={step} />
       </Td>
       <Td className="whitespace-nowrap">{step.undo !== null && <Undo undo={step.undo} />}</Td>
       <Td className="max-w-64 text-xs text-muted">
         <span className="line-clamp-2">{after}</span>
       </Td>
       <Td className="text-right whitespace-nowrap">
-        {onRetry && failed !== null && (
-          <Button isBusy={isBusy} onClick={() => onRetry(failed)} aria-label={`Retry ${step.name}`}>
-            Retry
-          </Button>
-        )}
-        {onRetry && step.undo?.state === "failed" && (
-          <Button
-            isBusy={isBusy}
-            onClick={() => step.undo && onRetry(step.undo.jobId)}
-            aria-label={`Retry the undo of ${step.name}`}
-          >
-            Retry undo
-          </Button>
-        )}
+        <Retries step={step} onRetry={onRetry} isBusy={isBusy} />
       </Td>
     </tr>
   );
 });
+
+/** Two lines: how it stands, which one and for how long it ran; then why it failed or else what it does, and what can be done about it. */
+const PhoneRow = memo(function PhoneRow({ workflow, step, onRetry, isBusy }: RowProps) {
+  const items = itemsOf(step);
+  return (
+    <li className="flex flex-col gap-0.5 border-b border-line/60 px-4 py-2 text-[13px] [contain-intrinsic-size:auto_60px] [content-visibility:auto] last:border-b-0">
+      <div className="flex min-w-0 items-center gap-2">
+        <StateBadge state={stateOf(step)} />
+        <span className="min-w-0 flex-1 font-medium">
+          <StepLink
+            workflow={workflow}
+            step={step}
+            className="block min-h-6 truncate leading-6 underline-offset-2 hover:underline"
+          />
+        </span>
+        <span className="shrink-0 text-xs text-muted">
+          <Ran step={step} />
+        </span>
+      </div>
+      <div className="flex min-h-6 min-w-0 items-center gap-2 text-xs text-muted">
+        <span className="figures min-w-0 flex-1 truncate">
+          {step.outcome === "failed" && step.error !== null ? (
+            <>
+              <span className="text-failed">{step.error.type || step.error.kind}</span> {step.error.message}
+            </>
+          ) : (
+            <>
+              <span className="font-mono">{step.type}</span>
+              {items !== null && `, ${items}`}
+              {step.attempts > 1 && `, ${step.attempts} attempts`}
+            </>
+          )}
+        </span>
+        {step.undo !== null && <Undo undo={step.undo} />}
+        <Retries step={step} onRetry={onRetry} isBusy={isBusy} />
+      </div>
+    </li>
+  );
+});
+
+function Ran({ step }: { step: WorkflowStep }) {
+  if (step.started_at === null || (step.ended_at === null && step.status !== "PROCESSING")) return null;
+  return <Span from={step.started_at} until={step.ended_at} />;
+}
+
+function Retries({ step, onRetry, isBusy }: Omit<RowProps, "workflow">) {
+  if (!onRetry) return null;
+  const failed = step.outcome === "failed" ? step.jobId : null;
+  const undo = step.undo?.state === "failed" ? step.undo.jobId : null;
+  return (
+    <>
+      {failed !== null && (
+        <Button isBusy={isBusy} onClick={() => onRetry(failed)} aria-label={`Retry ${step.name}`}>
+          Retry
+        </Button>
+      )}
+      {undo !== null && (
+        <Button isBusy={isBusy} onClick={() => onRetry(undo)} aria-label={`Retry the undo of ${step.name}`}>
+          Retry undo
+        </Button>
+      )}
+    </>
+  );
+}
 
 function Undo({ undo }: { undo: NonNullable<WorkflowStep["undo"]> }) {
   const { words, state } = undoWords(undo);

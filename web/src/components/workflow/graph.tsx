@@ -200,7 +200,7 @@ function stepsAt({ steps }: Workflow, places: readonly number[]) {
 
 /**
  * Moves the view where it has to move: with the steps that run, while they are followed; to show all, while the reader
- * has not chosen what to look at; and else only so that what he looks at stays where it is.
+ * has not chosen what to look at; and else only so that what is looked at stays where it is.
  */
 function useView(workflow: Workflow, parts: Parts, isFollowing: boolean, onStopFollowing: () => void) {
   const flow = useReactFlow<CardNode, CardEdge>();

@@ -18,8 +18,9 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [status, setStatus] = useState<Status>("connecting");
   const stream = useRef<Stream | null>(null);
-  // Workflows concern all queues: who is limited to some is not told of them.
-  const topics = useSession().queues.length > 0 ? "jobs,queues,schedules" : "jobs,queues,schedules,workflows";
+  // Workers and workflows concern all queues: who is limited to some is not told of them.
+  const ofAll = useSession().queues.length > 0 ? "" : ",workers,workflows";
+  const topics = `jobs,queues,schedules${ofAll}`;
 
   useEffect(() => {
     const freshener = new Freshener(client);

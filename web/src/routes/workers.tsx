@@ -14,7 +14,7 @@ import { useAct } from "@/lib/act";
 import { plural } from "@/lib/numbers";
 import { usePolling } from "@/live/polling";
 
-/** Heartbeats come every few seconds, and no event tells of them. */
+/** What a worker says of its CPU and memory, and that one is silent: no event tells of it. */
 const HEARTBEAT_MS = 3000;
 const COMMAND = "rota worker tasks:rota";
 

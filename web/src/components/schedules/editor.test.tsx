@@ -37,7 +37,8 @@ function show() {
         schedule={SCHEDULE}
         tasks={[]}
         preview={undefined}
-        previewError={null}
+        isPreviewOld={false}
+        refusal={null}
         isBusy={false}
         error={null}
         onChange={setDraft}

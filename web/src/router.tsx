@@ -42,7 +42,7 @@ async function loadPage<M>(page: Promise<M>): Promise<M> {
   }
 }
 
-const root = createRootRouteWithContext<{ queryClient: QueryClient }>()({ notFoundComponent: NotFound });
+const root = createRootRouteWithContext<{ queryClient: QueryClient }>()();
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -142,6 +142,9 @@ const audit = createRoute({
   component: lazyRouteComponent(() => loadPage(import("@/routes/audit")), "AuditRoute"),
 });
 
+/** Every other address: the frame stays, and with it the ways on. */
+const elsewhere = createRoute({ getParentRoute: () => inside, path: "$", component: NotFound });
+
 const tree = root.addChildren([
   login,
   inside.addChildren([
@@ -157,6 +160,7 @@ const tree = root.addChildren([
     schedules,
     locks,
     audit,
+    elsewhere,
   ]),
 ]);
 

@@ -255,7 +255,14 @@ def worker(found: WorkerInfo, identity: Identity, held: Sequence[Held], *, are_a
         "rss_bytes": info.get("rss_bytes", 0),
         "started_at": moment(info.get("started_at")),
         "version": info.get("version", ""),
+        "actions": ["drain"] if _may_be_drained(found, identity) else [],
     }
+
+
+def _may_be_drained(found: WorkerInfo, identity: Identity) -> bool:
+    """False where it leaves already, or serves queues that the caller may not see."""
+    is_at_work = found.status == "ALIVE" and found.info.get("state") not in ("draining", "stopping", "stopped")
+    return is_at_work and all(identity.may_see(queue) for queue in found.info.get("queues", []))
 
 
 def _running(held: Held) -> dict[str, Any]:

@@ -96,6 +96,8 @@ class Worker(Answer):
     started_at: str | None
     #: Of Rota.
     version: str
+    #: What can be done to it now, and concerns no queue that the caller may not see.
+    actions: list[Literal["drain"]]
 
 
 class WorkerAnswer(Answer):

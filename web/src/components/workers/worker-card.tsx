@@ -29,7 +29,7 @@ const STATES: Record<string, readonly [label: string, look: string]> = {
 };
 
 /** In one word. A worker that took its leave is not a dead one. */
-export function stateOf(worker: Worker): "dead" | "stopped" | "draining" | "busy" | "idle" {
+function stateOf(worker: Worker): "dead" | "stopped" | "draining" | "busy" | "idle" {
   if (worker.state === "stopped") return "stopped";
   if (worker.status === "DEAD") return "dead";
   if (worker.state === "draining" || worker.state === "stopping") return "draining";

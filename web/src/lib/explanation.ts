@@ -6,6 +6,12 @@ export function sentence(explanation: string): string {
   return said.charAt(0).toUpperCase() + said.slice(1);
 }
 
+/** What the server says, as a sentence that stands by itself. */
+export function fullSentence(message: string): string {
+  const said = sentence(message);
+  return /[.?!…]$/.test(said) ? said : `${said}.`;
+}
+
 /** A text in pieces, those that are one of the names marked: where a sentence speaks of something that has a page. */
 export function splitBy(text: string, names: readonly string[]): readonly { text: string; isName: boolean }[] {
   const known = [...new Set(names.filter((name) => name !== ""))].sort((a, b) => b.length - a.length);

@@ -12,6 +12,10 @@ describe("sentence", () => {
 });
 
 describe("fullSentence", () => {
+  it("leaves an address as it is written", () => {
+    expect(fullSentence("redis://127.0.0.1:6379 does not answer")).toBe("redis://127.0.0.1:6379 does not answer.");
+  });
+
   it("has a capital and one full stop", () => {
     expect(fullSentence("this token is for queue mail alone")).toBe("This token is for queue mail alone.");
     expect(fullSentence("The server does not answer. Is it running?")).toBe(

@@ -3,6 +3,8 @@
 /** "failed: the disk is full" as "The disk is full"; "pending for 3 s: …" keeps its words. */
 export function sentence(explanation: string): string {
   const said = explanation.replace(/^(?:scheduled|blocked|processing|completed|failed): /, "");
+  // An address stays as it is written.
+  if (/^\w+:\/\//.test(said)) return said;
   return said.charAt(0).toUpperCase() + said.slice(1);
 }
 

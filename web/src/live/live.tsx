@@ -1,8 +1,9 @@
 /** Keeps every page fresh, and says honestly when it cannot. */
 
-import { useQueryClient } from "@tanstack/react-query";
+import { useQueryClient, type Query } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 
+import { ApiError } from "@/api/client";
 import { useSession } from "@/api/session";
 import { Freshener } from "@/live/changes";
 import { Stream, type Status } from "@/live/stream";
@@ -27,7 +28,10 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     const opened = new Stream(topics, {
       onChanges: (changes) => freshener.apply(changes),
       onReset: () => void client.invalidateQueries(),
-      onStatus: setStatus,
+      onStatus: (changed) => {
+        setStatus(changed);
+        if (changed === "live") void client.refetchQueries({ type: "active", predicate: isUnanswered });
+      },
     });
     stream.current = opened;
     opened.start();
@@ -39,6 +43,11 @@ export function LiveProvider({ children }: { children: ReactNode }) {
 
   const live = useMemo(() => ({ status, setPaused: (is: boolean) => stream.current?.setPaused(is) }), [status]);
   return <LiveContext value={live}>{children}</LiveContext>;
+}
+
+/** What nobody could answer while the connection was lost, as against what was refused. */
+function isUnanswered({ state: { error } }: Query): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }
 
 export function useLive(): Live {

@@ -187,18 +187,15 @@ function usePreview(draft: Draft) {
     enabled: gap === null && !isTyping,
     placeholderData: keepPreviousData,
   });
-  const refusal = gap ?? (query.error && { field: draft.kind, message: query.error.message });
-  return {
-    preview: query.data,
-    /** It is of a rule that was typed before. */
-    isOld: isTyping || gap !== null || query.isPlaceholderData,
-    refusal: isTyping ? null : refusal,
-  };
+  const wrong = gap ?? (query.error && { field: draft.kind, message: query.error.message });
+  const refusal = isTyping ? null : wrong;
+  // While one types, and until the answer comes, the last one stays.
+  return { preview: refusal === null ? query.data : undefined, refusal };
 }
 
 function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: () => void }) {
   const [draft, setDraft] = useState(() => draftOf(schedule, Intl.DateTimeFormat().resolvedOptions().timeZone));
-  const { preview, isOld, refusal } = usePreview(draft);
+  const { preview, refusal } = usePreview(draft);
   const tasks = useQuery(tasksQuery);
   const save = useAct({
     act: (data: string | undefined) =>
@@ -214,7 +211,6 @@ function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: ()
       schedule={schedule}
       tasks={(tasks.data ?? []).map(({ name }) => name)}
       preview={preview}
-      isPreviewOld={isOld}
       refusal={refusal}
       isBusy={save.isPending}
       error={save.error}

@@ -5,7 +5,6 @@ import { SearchX } from "lucide-react";
 
 import { api, ApiError } from "@/api/client";
 import { Button } from "@/components/button";
-import { Kbd } from "@/components/kbd";
 import { Empty, Failure } from "@/components/looks";
 import { Page } from "@/components/page";
 import { Panel } from "@/components/panel";
@@ -35,9 +34,7 @@ export function NotFound() {
             <span className="font-mono break-all">{pathname}</span> is no page of this dashboard. A link may be cut off,
             or older than the server.
           </p>
-          <p className="mt-1">
-            To find a job or a page by its name, press <Kbd keys="mod+k" />.
-          </p>
+          <p className="mt-1">The search above finds jobs by their ids, and every page.</p>
         </Empty>
       </Panel>
     </Page>

@@ -37,7 +37,6 @@ function show() {
         schedule={SCHEDULE}
         tasks={[]}
         preview={undefined}
-        isPreviewOld={false}
         refusal={null}
         isBusy={false}
         error={null}

@@ -6,7 +6,6 @@ import { Choice } from "@/components/choice";
 import { Dialog } from "@/components/dialog";
 import { SelectField, TextArea, TextField } from "@/components/field";
 import { told } from "@/components/schedules/times";
-import { classes } from "@/lib/classes";
 import { tryParseJson } from "@/lib/json";
 import type { Gap } from "@/lib/rule";
 
@@ -27,8 +26,6 @@ interface EditorProps {
   /** Tasks to choose from. */
   tasks: readonly string[];
   preview: SchedulePreview | undefined;
-  /** It is of what was written before. */
-  isPreviewOld: boolean;
   /** What is wrong with the rule. */
   refusal: Gap | null;
   isBusy: boolean;
@@ -41,7 +38,7 @@ interface EditorProps {
 
 /** A schedule's rule and policies; what the rule means is shown while it is written. */
 export function ScheduleEditor(props: EditorProps) {
-  const { draft, schedule, tasks, preview, isPreviewOld, refusal, isBusy, error, onChange, onClose, onSave } = props;
+  const { draft, schedule, tasks, preview, refusal, isBusy, error, onChange, onClose, onSave } = props;
   const [dataError, setDataError] = useState<string | null>(null);
   const wrong = (field: Gap["field"]) => (refusal?.field === field ? refusal.message : null);
   const change = (part: Partial<Draft>) => onChange({ ...draft, ...part });
@@ -124,14 +121,14 @@ export function ScheduleEditor(props: EditorProps) {
         )}
         <div role="status" className="min-h-32 rounded-md bg-sunken px-3 py-2 text-[13px] sm:col-span-2">
           {preview !== undefined && (
-            <div className={classes(isPreviewOld && "opacity-60")}>
+            <>
               <p className="font-medium">{preview.words}</p>
               <ol className="figures text-muted">
                 {preview.next_runs.map((at) => (
                   <li key={at}>{told(at, "own")}</li>
                 ))}
               </ol>
-            </div>
+            </>
           )}
         </div>
         <TextArea

@@ -1,7 +1,6 @@
 """What changes in the store is shown by the push, with every poll switched off; how fast is printed, not asserted.
 
-`pytest tests/browser/test_live.py -n 0 -s` prints the figures. Not here: the workers' page, which learns what a worker
-runs from its sign of life every few seconds, and reads that every three.
+`pytest tests/browser/test_live.py -n 0 -s` prints the figures.
 """
 
 from __future__ import annotations
@@ -99,8 +98,29 @@ async def dead(site: Site) -> Case:
     )
 
 
+async def workers(site: Site) -> Case:
+    """Jobs begin and end sooner than the worker gives a sign of life; in the end it is told to leave."""
+    await site.start_worker("--concurrency", "2")
+    (worker,) = await site.rota.workers()
+    (first, second) = ("film", "song")
+
+    async def allow(name: str) -> None:
+        site.allow(name)
+
+    return Case(
+        "/workers",
+        [
+            (lambda: site.tasks.download.enqueue(first), "1 of 2 slots busy"),
+            (lambda: site.tasks.download.enqueue(second), "2 of 2 slots busy"),
+            (lambda: allow(first), "1 of 2 slots busy"),
+            (lambda: allow(second), "0 of 2 slots busy"),
+            (lambda: site.rota.drain(worker.id), "No worker is running"),
+        ],
+    )
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("furnish", [overview, jobs, job, queues, dead], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("furnish", [overview, jobs, job, queues, dead, workers], ids=lambda one: one.__name__)
 async def test_a_change_is_shown_by_the_push(
     site: Site, page: Page, furnish: Callable[[Site], Awaitable[Case]]
 ) -> None:

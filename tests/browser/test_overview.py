@@ -42,6 +42,16 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(site: Site, page
     await expect(page.get_by_role("region", name="mail").get_by_text("paused", exact=True)).to_be_visible()
 
 
+async def test_a_store_at_risk_is_told_with_what_to_set(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.goto("/")
+
+    risk = page.get_by_role("listitem").filter(has_text="The store’s append-only file")
+    await expect(risk.get_by_text("Off: jobs that were accepted are lost")).to_be_visible()
+    await expect(risk.locator("code").first).to_have_text("appendonly yes")
+    await expect(risk).not_to_contain_text("`")
+
+
 async def test_the_range_is_in_the_url(site: Site, page: Page) -> None:
     await site.tasks.greet.enqueue("ann")
     await page.goto("/")

@@ -62,3 +62,28 @@ async def test_a_schedule_is_made_and_removed(site: Site, page: Page) -> None:
     await expect(page.get_by_role("dialog")).to_have_count(0)  # it hides the page from whoever looks for roles
     await expect(schedule).to_have_count(0)
     assert [one.name for one in await site.rota.schedules.list() if one.name == "nightly"] == []
+
+
+async def test_a_rule_is_asked_about_when_it_is_all_there_and_nobody_types(site: Site, page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or "") if "/preview" in request.url else None)
+    await page.goto("/schedules")
+    await page.get_by_role("button", name="New schedule").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Time zone").fill("UTC")
+    cron = dialog.get_by_label("Cron expression")
+    await cron.clear()
+    await expect(dialog.get_by_text("Five fields: minute, hour, day, month, weekday")).to_be_visible()
+    asked.clear()
+
+    await cron.press_sequentially("15 4 * * 1-5", delay=20)
+
+    await expect(dialog.get_by_text("at 04:15 on Monday through Friday, UTC")).to_be_visible()
+    assert ["15 4 * * 1-5" in body for body in asked] == [True]
+
+    await cron.fill("99 4 * * *")
+    await expect(dialog.get_by_role("alert")).to_contain_text("99 4 * * *")
+    await expect(dialog.get_by_role("button", name="Create")).to_be_disabled()
+    await dialog.get_by_label("Time zone").fill("Europe/Os")
+    await expect(dialog.get_by_text("There is no such time zone")).to_have_count(1)
+    site.forgive("422")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ from rota.server import Identity, Role, create_app
 from rota.server.access import COOKIE, MAX_MISSES
 from rota.server.settings import check_listening
 from rota.server.tokens import Tokens, access_store
+from tests.client.hands import Hand
 from tests.server.api import Api, open_api
 
 #: Routes that ask nobody who they are.
@@ -99,6 +101,23 @@ async def test_a_token_for_one_queue_is_not_told_what_tasks_of_others_take(guard
             refused = await api.request("POST", path, json=body)
             assert refused.status_code == 403, path
             assert "secret_parameter" not in refused.text
+
+
+async def test_a_token_for_one_queue_is_not_offered_to_drain_who_serves_others(guarded: FastAPI, rota: Rota) -> None:
+    everything, _ = await Tokens(rota).create(Role.OPERATOR)
+    limited, _ = await Tokens(rota).create(Role.OPERATOR, queues=["mail"])
+    hands = [Hand(rota, "only-1-a"), Hand(rota, "wide-1-a")]
+    for hand, queues in zip(hands, (["mail"], ["mail", "images"]), strict=True):
+        await hand.store.announce(json.dumps({"state": "active", "queues": queues}))
+        await hand.close()
+    offered: list[dict[str, list[str]]] = []
+
+    for token in (everything, limited):
+        async with open_api(guarded, token=token) as api:
+            workers = (await api.ask("GET", "/api/workers"))["workers"]
+            offered.append({worker["name"]: worker["actions"] for worker in workers})
+
+    assert offered == [{"only": ["drain"], "wide": ["drain"]}, {"only": ["drain"], "wide": []}]
 
 
 async def test_a_token_for_one_queue_sees_and_touches_no_other(guarded: FastAPI, rota: Rota) -> None:

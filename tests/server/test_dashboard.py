@@ -50,6 +50,20 @@ async def test_an_unknown_path_is_a_problem_as_ever(api: Api) -> None:
     assert (await api.get("/none.svg")).status_code == 404
 
 
+async def test_who_opens_an_unknown_path_in_a_browser_gets_the_page_that_says_so(api: Api) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+    response = await api.get("/nowhere/at/all", headers=browser)
+
+    assert response.status_code == 404
+    assert '<div id="root">' in response.text
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    for path in ("/api/nowhere", "/assets/none.js"):
+        response = await api.get(path, headers=browser)
+        assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json")
+    assert (await api.post("/nowhere", headers=browser)).headers["content-type"] == "application/problem+json"
+
+
 async def test_the_page_allows_nothing_but_its_own_files(api: Api) -> None:
     first, second = await api.get("/"), await api.get("/")
 

@@ -57,30 +57,73 @@ async def test_a_queue_that_nobody_used_is_unknown(api: Api, path: str, rota: Ro
 
 async def test_workers_are_shown_as_seed_2_does(api: Api, hand: Hand) -> None:
     """S2-23: id, queue, ALIVE or DEAD, an ISO time."""
-    info = {"state": "active", "queues": ["mail", "images"], "slots": 10, "busy": 3, "host": "h", "pid": 7}
+    info = {"state": "active", "queues": ["mail", "images"], "slots": 10, "busy": 0, "host": "h", "pid": 7}
     await hand.store.announce(json.dumps(info))
 
     (worker,) = (await api.ask("GET", "/api/workers"))["workers"]
 
-    assert (worker["status"], worker["queue"], worker["slots"], worker["busy"]) == ("ALIVE", "mail,images", 10, 3)
+    assert (worker["status"], worker["queue"], worker["slots"], worker["busy"]) == ("ALIVE", "mail,images", 10, 0)
     assert worker["last_seen"].endswith("Z")
 
 
-async def test_a_worker_shows_what_it_runs_and_how_far_it_is(api: Api, rota: Rota, hand: Hand) -> None:
+async def test_a_worker_shows_what_it_runs_now_whatever_it_last_said(api: Api, rota: Rota, hand: Hand) -> None:
     running, ended = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(2)]
+    said = [{"job": ended.id, "run": ended.run, "task": "example", "attempt": 1}]
+    info = {"state": "active", "queues": ["mail"], "slots": 3, "busy": 3, "version": "1.2", "running": said}
+    await hand.store.announce(json.dumps(info))
     claimed = await hand.take(running)
     await hand.store.progress("mail", [(claimed.run, claimed.claim, "1", "4", "first")])
     await hand.finish(ended)
-    said = [{"job": job.id, "run": job.run, "task": "example", "attempt": 1} for job in (running, ended)]
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "version": "1.2", "running": said}))
 
     worker = (await api.ask("GET", "/api/workers/w1"))["worker"]
 
-    assert worker["version"] == "1.2"
+    assert (worker["version"], worker["busy"]) == ("1.2", 1)
     (job,) = worker["running"]
-    assert (job["jobId"], job["run"], job["progress_detail"]["percent"]) == (running.id, running.run, 25)
+    assert (job["jobId"], job["run"], job["type"], job["attempt"]) == (running.id, running.run, "example", 1)
+    assert job["progress_detail"]["percent"] == 25
     assert job["claimed_at"].endswith("Z")
     await api.ask("GET", "/api/workers/nobody", status=404)
+
+
+async def test_what_a_worker_claimed_ahead_of_its_slots_is_not_running(api: Api, rota: Rota, hand: Hand) -> None:
+    jobs = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(3)]
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
+    for job in jobs:
+        await hand.take(job)
+
+    (worker,) = (await api.ask("GET", "/api/workers"))["workers"]
+
+    assert worker["busy"] == 2
+    assert [job["jobId"] for job in worker["running"]] == [job.id for job in jobs[:2]]
+
+
+async def test_who_runs_more_than_one_look_finds_is_as_busy_as_it_said(
+    api: Api, rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.store.views.LEASES", 2)
+    monkeypatch.setattr("rota.store.views.LEASES_AT_ONCE", 1)
+    for queue in ("images", "mail", "mail"):
+        await hand.take(await handle(rota, await api.enqueue(queue=queue)))
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["images", "mail"], "slots": 9, "busy": 3}))
+
+    (worker,) = (await api.ask("GET", "/api/workers"))["workers"]
+
+    assert worker["busy"] == 3
+    assert [job["jobId"].partition(":")[0] for job in worker["running"]] == ["images", "mail"]
+
+
+async def test_of_many_new_runs_the_names_are_read_some_at_a_time(
+    api: Api, rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.server.leases.NAMED", 1)
+    jobs = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(2)]
+    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
+    for job in jobs:
+        await hand.take(job)
+
+    shown = [(await api.ask("GET", "/api/workers/w1"))["worker"] for _ in range(2)]
+
+    assert [(worker["busy"], len(worker["running"])) for worker in shown] == [(2, 1), (2, 2)]
 
 
 async def test_a_worker_is_drained_over_http(api: Api, hand: Hand) -> None:

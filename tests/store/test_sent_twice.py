@@ -286,7 +286,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
     from rota.store import scripts
 
     reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
-    assert reading == {"page", "read", "read_locks", "read_schedules", "read_tally", "due_schedules"}
+    assert reading == {"page", "read", "read_locks", "read_names", "read_schedules", "read_tally", "due_schedules"}
     named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
     assert named.union(*WITHIN.values()) | SCHEDULES | OPERATIONS == set(scripts.names()) - reading
 

@@ -44,7 +44,7 @@ async function loadPage<M>(page: Promise<M>): Promise<M> {
   }
 }
 
-const root = createRootRouteWithContext<{ queryClient: QueryClient }>()({ notFoundComponent: NotFound });
+const root = createRootRouteWithContext<{ queryClient: QueryClient }>()();
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -150,6 +150,9 @@ const audit = createRoute({
   component: lazyRouteComponent(() => loadPage(import("@/routes/audit")), "AuditRoute"),
 });
 
+/** Every other address: the frame stays, and with it the ways on. */
+const elsewhere = createRoute({ getParentRoute: () => inside, path: "$", component: NotFound });
+
 const tree = root.addChildren([
   login,
   inside.addChildren([
@@ -165,6 +168,7 @@ const tree = root.addChildren([
     schedules,
     locks,
     audit,
+    elsewhere,
   ]),
 ]);
 

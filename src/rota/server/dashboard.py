@@ -56,6 +56,22 @@ def routes() -> list[Route | Mount]:
 @router.get("/", response_class=HTMLResponse)
 async def show_page(request: Request) -> Response:
     """The dashboard's page. What it shows is decided by its own scripts, from the path."""
+    return _respond(request, 200)
+
+
+def is_lost_reader(request: Request) -> bool:
+    """True for somebody who opened an address in a browser: no part of the API, and no file of a page."""
+    is_page = not any(part in request.url.path for part in ("/api/", "/assets/"))
+    wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    return is_page and wants_page and page() is not None
+
+
+def show_lost(request: Request) -> Response:
+    """The same page, which says that there is nothing at this address and where to go on."""
+    return _respond(request, 404)
+
+
+def _respond(request: Request, status: int) -> Response:
     built = page()
     if built is None:
         return HTMLResponse(NOT_BUILT, 503)
@@ -64,7 +80,7 @@ async def show_page(request: Request) -> Response:
     text = built.replace('<base href="/" />', f'<base href="{mounted}" />')
     text = text.replace('<meta name="nonce" />', f'<meta name="nonce" nonce="{nonce}" />')
     headers = {"Content-Security-Policy": POLICY.format(nonce=nonce), "Cache-Control": "no-store"}
-    return HTMLResponse(text, headers=headers)
+    return HTMLResponse(text, status, headers=headers)
 
 
 async def show_file(request: Request) -> Response:

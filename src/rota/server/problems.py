@@ -35,6 +35,7 @@ from rota.errors import (
     WorkflowNotFound,
     WrongState,
 )
+from rota.server import dashboard
 
 logger = logging.getLogger("rota.server")
 
@@ -181,6 +182,8 @@ _HINTS: Final = {
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 404 and dashboard.is_lost_reader(request):
+        return dashboard.show_lost(request)
     message = _HINTS.get(error.status_code, error.detail)
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
     headers = {"Allow": ", ".join(_allowed(request))} if error.status_code == 405 else error.headers

@@ -10,7 +10,7 @@ import msgspec
 
 from rota.core.attempts import Attempt, attempts_of
 from rota.core.history import Counted, Times
-from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, JobRef, decode_run
+from rota.core.job import ErrorRecord, HistoryEntry, JobRecord, decode_run
 from rota.core.picture import explain_flow
 from rota.core.shapes import exact_moment, history_shape, moment, progress_shape, workflow_shape
 from rota.core.states import JobState
@@ -19,6 +19,7 @@ from rota.relatives import Relative
 from rota.schedules import ScheduleInfo
 from rota.server.access import Identity
 from rota.server.catalog import Catalog, KnownTask
+from rota.server.leases import Held
 from rota.server.masking import Mask
 from rota.store.flows import place_of, undo_id
 from rota.store.views import LockInfo, LogLine, QueueInfo, Snapshot, WorkerInfo
@@ -228,15 +229,13 @@ def queue(info: QueueInfo) -> dict[str, Any]:
     }
 
 
-def worker(found: WorkerInfo, identity: Identity, records: Mapping[JobRef, JobRecord]) -> dict[str, Any]:
-    """A worker; of what it does, what the caller may see. `records` are those of some of its jobs."""
+def worker(found: WorkerInfo, identity: Identity, held: Sequence[Held], *, are_all: bool) -> dict[str, Any]:
+    """A worker, and those of its jobs that the caller may see. It may hold more than these unless they `are_all`."""
     info = found.info
     queues = [name for name in info.get("queues", []) if identity.may_see(name)]
-    running = [
-        _running(one, records.get(ref))
-        for ref, one in running_jobs(found).items()
-        if identity.may_see(ref.queue) and _may_run(records.get(ref), found)
-    ]
+    slots = info.get("slots", 0)
+    # What was claimed last may be ahead of a free slot.
+    running = held[: slots or None]
     return {
         "id": found.id,
         "name": found.name,
@@ -248,41 +247,33 @@ def worker(found: WorkerInfo, identity: Identity, records: Mapping[JobRef, JobRe
         "state": info.get("state", ""),
         "host": info.get("host", ""),
         "pid": info.get("pid"),
-        "slots": info.get("slots", 0),
-        "busy": info.get("busy", 0),
+        "slots": slots,
+        "busy": len(running) if are_all else info.get("busy", 0),
         "finished": info.get("finished", 0),
-        "running": running,
+        "running": [_running(one) for one in running if one.id and identity.may_see(one.lease.queue)],
         "cpu_seconds": info.get("cpu_seconds", 0.0),
         "rss_bytes": info.get("rss_bytes", 0),
         "started_at": moment(info.get("started_at")),
         "version": info.get("version", ""),
+        "actions": ["drain"] if _may_be_drained(found, identity) else [],
     }
 
 
-def running_jobs(found: WorkerInfo) -> dict[JobRef, Mapping[str, Any]]:
-    """Run -> what a worker said of it, when it last said which jobs it runs."""
-    said: Sequence[Mapping[str, Any]] = found.info.get("running", ()) if found.status == "ALIVE" else ()
+def _may_be_drained(found: WorkerInfo, identity: Identity) -> bool:
+    """False where it leaves already, or serves queues that the caller may not see."""
+    is_at_work = found.status == "ALIVE" and found.info.get("state") not in ("draining", "stopping", "stopped")
+    return is_at_work and all(identity.may_see(queue) for queue in found.info.get("queues", []))
+
+
+def _running(held: Held) -> dict[str, Any]:
+    lease = held.lease
     return {
-        JobRef(one["job"].rpartition(":")[0], one["job"].rpartition(":")[2], one["run"]): one
-        for one in said
-        if one.get("job") and one.get("run")
-    }
-
-
-def _may_run(record: JobRecord | None, found: WorkerInfo) -> bool:
-    """False when it is known to have ended since."""
-    return record is None or (record.state is JobState.PROCESSING and record.worker == found.id)
-
-
-def _running(said: Mapping[str, Any], record: JobRecord | None) -> dict[str, Any]:
-    progress = record.progress if record is not None else None
-    return {
-        "jobId": said["job"],
-        "run": said["run"],
-        "type": said.get("task", ""),
-        "attempt": said.get("attempt", 0),
-        "claimed_at": moment(record.claimed_at) if record is not None else None,
-        "progress_detail": progress_shape(progress) if progress is not None else None,
+        "jobId": f"{lease.queue}:{held.id}",
+        "run": lease.run,
+        "type": held.task,
+        "attempt": lease.attempt,
+        "claimed_at": exact_moment(lease.claimed_at),
+        "progress_detail": progress_shape(lease.progress) if lease.progress is not None else None,
     }
 
 

@@ -20,6 +20,7 @@ from rota.server.access import Gate, Identity
 from rota.server.audit import note_change
 from rota.server.catalog import Catalog
 from rota.server.feed import Feed
+from rota.server.leases import Leases
 from rota.server.masking import Mask
 from rota.server.problems import Problem, QueueNotFound
 from rota.server.reads import Reads
@@ -50,6 +51,7 @@ class Server:
         self.mask = Mask(settings.mask)
         self.shapes = JobShapes(self.mask, self.catalog)
         self.reads = Reads(rota)
+        self.leases = Leases(rota)
         self.overview = Shared(rota.overview, OVERVIEW_S)
         self.surroundings = Shared(partial(read_surroundings, rota), SURROUNDINGS_S)
         self.suggestions = Shared(rota.suggestions, SUGGESTIONS_S)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from rota.core.codec import decode_history, decode_record
-from rota.core.job import HistoryEntry, JobRecord, JobRef, base_of, is_run
+from rota.core.codec import UndecodableRecord, decode_body, decode_history, decode_progress, decode_record
+from rota.core.job import HistoryEntry, JobRecord, JobRef, Progress, base_of, is_run
 from rota.core.states import JobState
 from rota.errors import InvalidOption
-from rota.store.gateway import Argument, Gateway
+from rota.store.gateway import Argument, Call, Gateway
 from rota.store.keys import Keys
 from rota.store.replies import read_hash
 from rota.store.scripts import script
@@ -24,6 +24,9 @@ ALIVE_MS: Final = 10_000
 PAGE: Final = 200
 #: Of a page, so many are read by one call: what keeps the script far below 5 ms.
 AT_ONCE: Final = 100
+#: Runs at work that one look finds at most; and of those, so many are read by one call.
+LEASES: Final = 2_000
+LEASES_AT_ONCE: Final = 200
 #: What is counted of a queue from its first job on. Its tally says more, by task.
 TOTALS: Final = ("run", "completed", "failed", "cancelled", "redriven", "deleted")
 #: Of those who wait for one lock, so many are named.
@@ -101,6 +104,17 @@ class LockInfo(msgspec.Struct, frozen=True):
     waiting: int
     #: The first of those who wait.
     waiters: tuple[str, ...]
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A run that is being processed: by whom, since when, and how far it is."""
+
+    queue: str
+    run: str
+    worker: str
+    claimed_at: int
+    attempt: int
+    progress: Progress | None
 
 
 class LockPage(msgspec.Struct, frozen=True):
@@ -288,6 +302,50 @@ class Views:
             workers.append(WorkerInfo(name, "ALIVE" if is_alive else "DEAD", last_seen, silent, info))
         return workers
 
+    async def leases(self, queues: Sequence[str]) -> tuple[list[Lease], bool]:
+        """Who runs what now; and whether that is all, or the first of many."""
+        indexes = [self._keys.queue(queue, "processing") for queue in queues]
+        sizes = [int(size) for size in await self._gateway.commands([["ZCARD", index] for index in indexes])]
+        room = LEASES
+        looks: dict[str, list[Argument]] = {}
+        for queue, index, size in zip(queues, indexes, sizes, strict=True):
+            share = min(size, room)
+            room -= share
+            if share:
+                looks[queue] = ["ZRANGE", index, 0, share - 1]
+        answers = await self._gateway.commands(list(looks.values()))
+        parts = [
+            (queue, runs[start : start + LEASES_AT_ONCE])
+            for queue, runs in zip(looks, answers, strict=True)
+            for start in range(0, len(runs), LEASES_AT_ONCE)
+        ]
+        details: list[list[Argument]] = []
+        for queue, runs in parts:
+            details.append(["HMGET", self._keys.queue(queue, "runs"), *runs])
+            details.append(["HMGET", self._keys.queue(queue, "progress"), *runs])
+        happened = await self._gateway.commands(details)
+        found = [
+            _lease(queue, run, line or b"", progress or b"")
+            for place, (queue, runs) in enumerate(parts)
+            for run, line, progress in zip(runs, happened[2 * place], happened[2 * place + 1], strict=True)
+        ]
+        return [lease for lease in found if lease is not None], sum(sizes) <= LEASES
+
+    async def names(self, runs: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], tuple[str, str]]:
+        """Of some runs, by queue: (queue, run) -> its id and its task. Neither ever changes."""
+        parts = [
+            (queue, of_queue[start : start + LEASES_AT_ONCE])
+            for queue, of_queue in runs.items()
+            for start in range(0, len(of_queue), LEASES_AT_ONCE)
+        ]
+        calls = [Call("read_names", self._queue_keys("read_names", queue), names) for queue, names in parts]
+        found: dict[tuple[str, str], tuple[str, str]] = {}
+        for (queue, names), records in zip(parts, await self._gateway.run_many(calls) if calls else [], strict=True):
+            for run, record in zip(names, records, strict=True):
+                if record:
+                    found[queue, run] = _name(run, record)
+        return found
+
     async def locks(self, queues: Sequence[str], *, lock: str = "", cursor: str | None, limit: int) -> LockPage:
         """Locks that are held or wanted, queue by queue, about `limit` at a time; or one of that name in each queue.
 
@@ -357,6 +415,23 @@ def _lock_info(queue: str, fields: Sequence[bytes]) -> LockInfo:
         queue, name, f"{queue}:{holder}", int(since) if since else None, int(waiting),
         tuple(f"{queue}:{waiter}" for waiter in waiters.split()),
     )  # fmt: skip
+
+
+def _lease(queue: str, run: bytes, line: bytes, progress: bytes) -> Lease | None:
+    """A run as its line says, see `include/record.lua`; None where it is not being processed any more."""
+    happened = line.decode().split(" ", 6)
+    if len(happened) < 7 or happened[0] != JobState.PROCESSING.value:
+        return None
+    _, _, worker, claimed_at, _, attempt, _ = happened
+    return Lease(queue, run.decode(), worker, int(claimed_at), int(attempt), decode_progress(progress))
+
+
+def _name(run: str, record: bytes) -> tuple[str, str]:
+    try:
+        body = decode_body(run, record)
+    except UndecodableRecord:
+        return run, "?"
+    return body.id, body.task
 
 
 def _lock_place(cursor: str | None, queues: Sequence[str]) -> tuple[str, str]:

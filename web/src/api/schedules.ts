@@ -5,6 +5,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
 import { withText } from "@/lib/json";
+import type { TypedRule } from "@/lib/rule";
 
 export type Schedule = Schemas["Schedule"];
 export type ScheduleRun = Schemas["ScheduleRun"];
@@ -55,17 +56,12 @@ export function removeSchedule(id: string) {
 }
 
 export type SchedulePreview = Schemas["SchedulePreviewAnswer"];
-type Rule = Schemas["CronRule"] | Schemas["EveryRule"];
+export type Rule = Schemas["CronRule"] | Schemas["EveryRule"];
 
 /** A schedule as it is being written. */
-export interface Draft {
+export interface Draft extends TypedRule {
   readonly name: string;
   readonly type: string;
-  readonly kind: "cron" | "every";
-  readonly cron: string;
-  readonly tz: string;
-  /** Seconds. */
-  readonly every: string;
   /** What it counts from; null: 1970. */
   readonly anchor: string | null;
   readonly data: string;
@@ -96,8 +92,7 @@ export function ruleOf({ kind, cron, tz, every, anchor }: Draft): Rule {
 }
 
 /** What a rule means. Nothing is stored. */
-export function previewQuery(draft: Draft) {
-  const rule = ruleOf(draft);
+export function previewQuery(rule: Rule) {
   return queryOptions({
     queryKey: ["schedule-preview", rule],
     queryFn: () => answer(api.POST("/api/schedules/preview", { body: { rule, count: 5 } })),

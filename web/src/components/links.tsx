@@ -8,11 +8,12 @@ import { classes } from "@/lib/classes";
 
 /** Large enough for a finger. */
 const LOOK = "inline-block min-h-[24px] min-w-[24px] rounded-sm leading-6 underline-offset-2 hover:underline";
+const NAME = "link font-mono text-[13px] break-all";
 
 /** A job, by its id. */
 export function JobLink({ id, children, className }: { id: string; children?: ReactNode; className?: string }) {
   return (
-    <Link to="/jobs/$id" params={{ id }} className={classes(LOOK, className ?? "font-mono text-[13px] break-all")}>
+    <Link to="/jobs/$id" params={{ id }} className={classes(LOOK, className ?? NAME)}>
       {children ?? id}
     </Link>
   );

@@ -6,7 +6,8 @@ import type { ReactNode } from "react";
 
 import { ApiError } from "@/api/client";
 import { Button } from "@/components/button";
-import { sentence } from "@/lib/explanation";
+import { Coded } from "@/components/coded";
+import { fullSentence } from "@/lib/explanation";
 
 interface LookProps {
   icon?: LucideIcon;
@@ -20,7 +21,7 @@ function Look({ icon: Icon = Inbox, title, children, action }: LookProps) {
     <div className="flex flex-col items-center gap-2 px-6 py-12 text-center">
       <Icon aria-hidden className="size-7 text-muted" strokeWidth={1.5} />
       <p className="font-medium">{title}</p>
-      {children !== undefined && <div className="max-w-prose text-muted">{children}</div>}
+      {children !== undefined && <div className="w-full max-w-prose text-muted">{children}</div>}
       {action !== undefined && <div className="mt-2 flex gap-2">{action}</div>}
     </div>
   );
@@ -42,7 +43,7 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
   if (error instanceof ApiError && error.status === 403) {
     return (
       <Look icon={LockKeyhole} title="You may not see this">
-        {sentence(error.message)}.
+        <Coded text={fullSentence(error.message)} />
       </Look>
     );
   }
@@ -53,13 +54,13 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
         title={error.status === 0 ? "The server does not answer" : "The store does not answer"}
         action={again}
       >
-        {error.message}
+        <Coded text={fullSentence(error.message)} />
       </Look>
     );
   }
   return (
     <Look icon={CircleAlert} title="This could not be shown" action={again}>
-      {error instanceof Error ? error.message : String(error)}
+      <Coded text={fullSentence(error instanceof Error ? error.message : String(error))} />
     </Look>
   );
 }
@@ -71,7 +72,7 @@ export function Loading({ lines = 5 }: { lines?: number }) {
       {Array.from({ length: lines }, (_, line) => (
         <div
           key={line}
-          className="h-4 animate-[breathe_1.6s_ease-in-out_infinite] rounded bg-sunken"
+          className="h-4 animate-[breathe_1.6s_ease-in-out_infinite] rounded bg-line"
           style={{ width: `${90 - ((line * 17) % 45)}%` }}
         />
       ))}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { sentence, splitBy } from "@/lib/explanation";
+import { fullSentence, sentence, splitBy } from "@/lib/explanation";
 
 describe("sentence", () => {
   it("leaves out the state that stands beside it", () => {
@@ -8,6 +8,20 @@ describe("sentence", () => {
     expect(sentence("pending for 3 s: no worker serves queue mail")).toBe(
       "Pending for 3 s: no worker serves queue mail",
     );
+  });
+});
+
+describe("fullSentence", () => {
+  it("leaves an address as it is written", () => {
+    expect(fullSentence("redis://127.0.0.1:6379 does not answer")).toBe("redis://127.0.0.1:6379 does not answer.");
+  });
+
+  it("has a capital and one full stop", () => {
+    expect(fullSentence("this token is for queue mail alone")).toBe("This token is for queue mail alone.");
+    expect(fullSentence("The server does not answer. Is it running?")).toBe(
+      "The server does not answer. Is it running?",
+    );
+    expect(fullSentence("The audit log is for admins.")).toBe("The audit log is for admins.");
   });
 });
 

@@ -3,7 +3,15 @@
 /** "failed: the disk is full" as "The disk is full"; "pending for 3 s: …" keeps its words. */
 export function sentence(explanation: string): string {
   const said = explanation.replace(/^(?:scheduled|blocked|processing|completed|failed): /, "");
+  // An address stays as it is written.
+  if (/^\w+:\/\//.test(said)) return said;
   return said.charAt(0).toUpperCase() + said.slice(1);
+}
+
+/** What the server says, as a sentence that stands by itself. */
+export function fullSentence(message: string): string {
+  const said = sentence(message);
+  return /[.?!…]$/.test(said) ? said : `${said}.`;
 }
 
 /** A text in pieces, those that are one of the names marked: where a sentence speaks of something that has a page. */

@@ -5,8 +5,8 @@ import type { Query, QueryClient } from "@tanstack/react-query";
 import { removalOf } from "@/api/keys";
 
 /**
- * Some runs of a queue went through a verb. `runs` names the first fifty. Where the verb is "workflow" or "schedule", they
- * are the ids of those that changed, and the queue is "~".
+ * Some runs of a queue went through a verb. `runs` names the first fifty. Where the verb is "schedule", "worker" or
+ * "workflow", they are the ids of those that changed, and the queue is "~".
  */
 export interface Change {
   readonly queue: string;

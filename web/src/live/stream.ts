@@ -96,12 +96,13 @@ export class Stream {
 interface Message {
   readonly changes: readonly Change[];
   readonly schedules?: readonly string[];
+  readonly workers?: readonly string[];
   readonly workflows?: readonly string[];
 }
 
 /** What a message tells of, also beside the changes of jobs. */
-function read({ changes, schedules = [], workflows = [] }: Message): readonly Change[] {
+function read({ changes, schedules = [], workers = [], workflows = [] }: Message): readonly Change[] {
   const told = (verb: string, runs: readonly string[]): Change[] =>
     runs.length > 0 ? [{ queue: EVERYWHERE, verb, count: runs.length, runs, at: "" }] : [];
-  return [...changes, ...told("schedule", schedules), ...told("workflow", workflows)];
+  return [...changes, ...told("schedule", schedules), ...told("worker", workers), ...told("workflow", workflows)];
 }

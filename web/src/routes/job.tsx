@@ -80,7 +80,7 @@ function JobPage({ id, job }: { id: string; job: Job }) {
         className="rounded-lg border bg-surface px-4 py-3 text-[15px] break-words"
       >
         {splitBy(sentence(job.explanation), namedIn(job)).map((piece, place) =>
-          piece.isName ? <JobLink key={place} id={piece.text} className="font-medium underline" /> : piece.text,
+          piece.isName ? <JobLink key={place} id={piece.text} className="link font-medium" /> : piece.text,
         )}
       </p>
       <Tabs<JobView>

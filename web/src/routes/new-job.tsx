@@ -112,7 +112,8 @@ export function NewJobRoute() {
 
 function NewJobForm({ initial, copyOf }: { initial: Draft; copyOf: string | undefined }) {
   const client = useQueryClient();
-  const tasks = useQuery(tasksQuery).data ?? [];
+  const known = useQuery(tasksQuery);
+  const tasks = known.data ?? [];
   const [draft, setDraft] = useState(initial);
   const [isRaw, setRaw] = useState(false);
   const [complaints, setComplaints] = useState<Complaints>({});
@@ -184,9 +185,14 @@ function NewJobForm({ initial, copyOf }: { initial: Draft; copyOf: string | unde
 
   return (
     <Page title="New job" lead={copyOf === undefined ? undefined : `A copy of ${copyOf}`}>
+      {known.data === undefined && known.error && (
+        <Panel isFlush>
+          <Failure error={known.error} onRetry={() => void known.refetch()} />
+        </Panel>
+      )}
       <form onSubmit={(event) => void submit(event)} className="grid items-start gap-4 lg:grid-cols-[3fr_2fr]">
         <div className="flex min-w-0 flex-col gap-4">
-          <TaskPanel draft={draft} tasks={tasks} task={task} complaints={complaints} onChange={change} />
+          <TaskPanel draft={draft} tasks={known.data} task={task} complaints={complaints} onChange={change} />
           <DataPanel draft={draft} task={task} isRaw={isRaw} onRaw={setRaw} complaints={complaints} onChange={change} />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
@@ -215,9 +221,11 @@ interface PartProps {
   onChange: (part: Partial<Draft>) => void;
 }
 
-function TaskPanel({ draft, tasks, task, complaints, onChange }: PartProps & { tasks: readonly TaskInfo[] }) {
+/** `tasks` are undefined while it is not known which there are. */
+function TaskPanel({ draft, tasks, task, complaints, onChange }: PartProps & { tasks?: readonly TaskInfo[] }) {
   const listId = useId();
-  const unknown = draft.task !== "" && task === undefined ? "No worker has announced it: the job waits for one." : "";
+  const isUnknown = draft.task !== "" && tasks !== undefined && task === undefined;
+  const unknown = isUnknown ? "No worker has announced it: the job waits for one." : "";
   return (
     <Panel>
       <TextField
@@ -236,7 +244,7 @@ function TaskPanel({ draft, tasks, task, complaints, onChange }: PartProps & { t
         required
       />
       <datalist id={listId}>
-        {tasks.map(({ name, doc }) => (
+        {tasks?.map(({ name, doc }) => (
           <option key={name} value={name}>
             {doc}
           </option>

@@ -1,7 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
-import { useCallback, useDeferredValue, useState } from "react";
+import { useCallback, useState } from "react";
 
 import { keys } from "@/api/keys";
 import {
@@ -12,9 +12,12 @@ import {
   putSchedule,
   removeSchedule,
   resumeSchedule,
+  ruleOf,
   runSchedule,
   scheduleRunsQuery,
   schedulesQuery,
+  type Draft,
+  type Rule,
   type Schedule,
 } from "@/api/schedules";
 import { useMay } from "@/api/session";
@@ -32,6 +35,8 @@ import { ScheduleList } from "@/components/schedules/schedule-list";
 import type { TimesIn } from "@/components/schedules/times";
 import { useAct } from "@/lib/act";
 import { plural } from "@/lib/numbers";
+import { usePaused } from "@/lib/pause";
+import { gapOf } from "@/lib/rule";
 import { useSeen } from "@/lib/seen";
 import { usePolling } from "@/live/polling";
 import type { SchedulesSearch } from "@/routes/schedules.search";
@@ -39,6 +44,8 @@ import type { SchedulesSearch } from "@/routes/schedules.search";
 const route = getRouteApi("/inside/schedules");
 /** The next run moves on; that it came is told by an event. */
 const LOOK_MS = 10_000;
+/** As long as one thinks between two keys. */
+const TYPING_MS = 400;
 const CHANGES = [keys.schedules, keys.overview];
 
 export function SchedulesRoute() {
@@ -169,9 +176,26 @@ function Runs({ schedule, zone }: { schedule: Schedule; zone: TimesIn }) {
   );
 }
 
+/** What the rule means that is being written, and what is wrong with it: once it is all there, and nobody types. */
+function usePreview(draft: Draft) {
+  const typed = JSON.stringify(ruleOf(draft));
+  const asked = usePaused(typed, TYPING_MS);
+  const isTyping = asked !== typed;
+  const gap = gapOf(draft);
+  const query = useQuery({
+    ...previewQuery(JSON.parse(asked) as Rule),
+    enabled: gap === null && !isTyping,
+    placeholderData: keepPreviousData,
+  });
+  const wrong = gap ?? (query.error && { field: draft.kind, message: query.error.message });
+  const refusal = isTyping ? null : wrong;
+  // While one types, and until the answer comes, the last one stays.
+  return { preview: refusal === null ? query.data : undefined, refusal };
+}
+
 function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: () => void }) {
   const [draft, setDraft] = useState(() => draftOf(schedule, Intl.DateTimeFormat().resolvedOptions().timeZone));
-  const preview = useQuery(previewQuery(useDeferredValue(draft)));
+  const { preview, refusal } = usePreview(draft);
   const tasks = useQuery(tasksQuery);
   const save = useAct({
     act: (data: string | undefined) =>
@@ -186,8 +210,8 @@ function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: ()
       draft={draft}
       schedule={schedule}
       tasks={(tasks.data ?? []).map(({ name }) => name)}
-      preview={preview.data}
-      previewError={preview.error?.message ?? null}
+      preview={preview}
+      refusal={refusal}
       isBusy={save.isPending}
       error={save.error}
       onChange={setDraft}

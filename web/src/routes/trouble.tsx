@@ -1,21 +1,43 @@
 /** What is shown in place of a page that does not exist, or could not be shown. */
 
-import { Link, useRouter, type ErrorComponentProps } from "@tanstack/react-router";
+import { Link, useLocation, useRouter, type ErrorComponentProps } from "@tanstack/react-router";
+import { SearchX } from "lucide-react";
 
 import { api, ApiError } from "@/api/client";
 import { Button } from "@/components/button";
 import { Empty, Failure } from "@/components/looks";
+import { Page } from "@/components/page";
+import { Panel } from "@/components/panel";
 
 export function NotFound() {
+  const { pathname } = useLocation();
   return (
-    <Empty
-      title="There is no such page"
-      action={
-        <Button asChild>
-          <Link to="/">Overview</Link>
-        </Button>
-      }
-    />
+    <Page title="No such page">
+      <Panel>
+        <Empty
+          icon={SearchX}
+          title="There is nothing at this address"
+          action={
+            <>
+              <Button asChild look="primary">
+                <Link to="/">Overview</Link>
+              </Button>
+              <Button asChild>
+                <Link to="/jobs" search={{}}>
+                  Jobs
+                </Link>
+              </Button>
+            </>
+          }
+        >
+          <p>
+            <span className="font-mono break-all">{pathname}</span> is no page of this dashboard. A link may be cut off,
+            or older than the server.
+          </p>
+          <p className="mt-1">The search above finds jobs by their ids, and every page.</p>
+        </Empty>
+      </Panel>
+    </Page>
   );
 }
 

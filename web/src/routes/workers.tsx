@@ -9,12 +9,12 @@ import { Confirm } from "@/components/dialog";
 import { Empty, Loaded } from "@/components/looks";
 import { Page } from "@/components/page";
 import { Reports } from "@/components/workers/load";
-import { stateOf, WorkerCard } from "@/components/workers/worker-card";
+import { WorkerCard } from "@/components/workers/worker-card";
 import { useAct } from "@/lib/act";
 import { plural } from "@/lib/numbers";
 import { usePolling } from "@/live/polling";
 
-/** Heartbeats come every few seconds, and no event tells of them. */
+/** What a worker says of its CPU and memory, and that one is silent: no event tells of it. */
 const HEARTBEAT_MS = 3000;
 const COMMAND = "rota worker tasks:rota";
 
@@ -32,13 +32,12 @@ export function WorkersRoute() {
   });
 
   function card(worker: Worker) {
-    const state = stateOf(worker);
     return (
       <li key={worker.id}>
         <WorkerCard
           worker={worker}
           cpu={shareOf(worker)}
-          onDrain={mayDrain && (state === "busy" || state === "idle") ? () => setDraining(worker) : undefined}
+          onDrain={mayDrain && worker.actions.includes("drain") ? () => setDraining(worker) : undefined}
         />
       </li>
     );
@@ -105,8 +104,10 @@ export function WorkersRoute() {
   );
 }
 
-function lead(workers: readonly Worker[]): string {
+/** Nothing where none is there: the page says so. */
+function lead(workers: readonly Worker[]): string | undefined {
   const here = workers.filter((worker) => worker.status === "ALIVE" && worker.state !== "stopped");
+  if (here.length === 0) return undefined;
   const sum = (of: (worker: Worker) => number) => here.reduce((total, worker) => total + of(worker), 0);
   return `${plural(here.length, "worker")}, ${sum(({ busy }) => busy)} of ${plural(
     sum(({ slots }) => slots),

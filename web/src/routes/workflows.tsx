@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Workflow as WorkflowIcon } from "lucide-react";
 
+import { ApiError } from "@/api/client";
 import { workflowsQuery, type WorkflowInfo } from "@/api/workflows";
 import { TextField } from "@/components/field";
 import { Empty, FilteredEmpty, Loaded } from "@/components/looks";
@@ -24,6 +25,7 @@ export function WorkflowsRoute() {
   const navigate = useNavigate();
   const states = statesOf(search);
   const query = useQuery(workflowsQuery(states));
+  const isRefused = query.error instanceof ApiError && query.error.status === 403;
   const show = (changed: WorkflowsSearch) => void navigate({ to: "/workflows", search: changed, replace: true });
   const toggle = (state: WorkflowState) => {
     const chosen = WORKFLOW_STATES.filter((one) => states.includes(one) !== (one === state));
@@ -31,7 +33,7 @@ export function WorkflowsRoute() {
   };
   return (
     <Page title="Workflows" lead="All that have not ended, and those of the last day, the newest first.">
-      <div className="flex flex-wrap items-center gap-2">
+      <div className={classes("flex flex-wrap items-center gap-2", isRefused && "hidden")}>
         <TextField
           label="Name or id"
           isLabelHidden

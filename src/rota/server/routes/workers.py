@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
@@ -19,8 +18,6 @@ from rota.store.views import WorkerInfo
 router = APIRouter(route_class=KeyedRoute, tags=["workers"])
 
 WorkerId = Annotated[str, Path(max_length=300, description="As the list of workers has it.")]
-#: Jobs at work whose progress one answer looks up.
-LOOKED_UP: Final = 200
 
 
 @router.get("/api/workers", response_model=WorkersAnswer)
@@ -63,7 +60,5 @@ async def _answer(visit: Visit, worker_id: str) -> Response:
 
 
 async def _shapes(visit: Visit, workers: Sequence[WorkerInfo]) -> list[dict[str, Any]]:
-    refs = list(islice(chain.from_iterable(map(shapes.running_jobs, workers)), LOOKED_UP))
-    found = await visit.server.reads.many(refs)
-    records = {ref: one.record for ref, one in zip(refs, found, strict=True) if one is not None}
-    return [shapes.worker(worker, visit.identity, records) for worker in workers]
+    held, are_all = await visit.server.leases.by_worker()
+    return [shapes.worker(one, visit.identity, held.get(one.id, []), are_all=are_all) for one in workers]

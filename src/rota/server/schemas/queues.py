@@ -67,13 +67,12 @@ class RunningJob(Answer):
     run: str
     type: str
     attempt: int
-    #: Null where it is not known any more, or not yet.
-    claimed_at: str | None
+    claimed_at: str
     progress_detail: JobProgress | None
 
 
 class Worker(Answer):
-    """A worker, and when it was last heard of."""
+    """A worker: what it runs now, and what it last said of itself."""
 
     id: str
     status: Literal["ALIVE", "DEAD"]
@@ -97,6 +96,8 @@ class Worker(Answer):
     started_at: str | None
     #: Of Rota.
     version: str
+    #: What can be done to it now, and concerns no queue that the caller may not see.
+    actions: list[Literal["drain"]]
 
 
 class WorkerAnswer(Answer):

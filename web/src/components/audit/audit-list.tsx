@@ -34,7 +34,7 @@ export function AuditList({ entries }: { entries: readonly AuditEntry[] }) {
 function Target({ text }: { text: string }) {
   const [kind, ...rest] = text.split(" ");
   const name = rest.join(" ");
-  const look = "min-w-0 text-[13px] break-all hover:underline";
+  const look = "link min-w-0 text-[13px] break-all";
   switch (kind) {
     case "job":
       return (

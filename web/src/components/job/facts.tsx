@@ -28,7 +28,7 @@ export function priorityWords(priority: number): string {
 
 function Filtered({ filter, children }: { filter: Filter; children: string }) {
   return (
-    <Link to="/jobs" search={filter} className="rounded-sm break-all underline-offset-2 hover:underline">
+    <Link to="/jobs" search={filter} className="link rounded-sm break-all">
       {children}
     </Link>
   );
@@ -53,7 +53,7 @@ export function JobFacts({ job }: { job: Job }) {
         [
           "Worker",
           job.worker && (
-            <Link to="/workers" className="font-mono text-[13px] break-all underline-offset-2 hover:underline">
+            <Link to="/workers" className="link font-mono text-[13px] break-all">
               {job.worker}
             </Link>
           ),

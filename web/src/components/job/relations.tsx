@@ -106,11 +106,7 @@ function LockOf({ job, lock }: { job: Job; lock: string }) {
   const isMine = detail?.holder === `${job.jobId}@${job.run}` || detail?.holder === job.jobId;
   return (
     <Part title="Lock">
-      <Link
-        to="/locks"
-        search={{ lock }}
-        className="font-mono text-[13px] break-all underline-offset-2 hover:underline"
-      >
+      <Link to="/locks" search={{ lock }} className="link font-mono text-[13px] break-all">
         {lock}
       </Link>
       {detail !== null && (
@@ -144,12 +140,7 @@ function LockOf({ job, lock }: { job: Job; lock: string }) {
 function WorkflowOf({ job, workflow }: { job: Job; workflow: string }) {
   return (
     <Part title="Workflow">
-      <Link
-        to="/workflows/$id"
-        params={{ id: workflow }}
-        search={{}}
-        className="font-mono text-[13px] break-all underline-offset-2 hover:underline"
-      >
+      <Link to="/workflows/$id" params={{ id: workflow }} search={{}} className="link font-mono text-[13px] break-all">
         {workflow}
       </Link>
       {job.step !== null && (

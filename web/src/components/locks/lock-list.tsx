@@ -15,7 +15,7 @@ export function LockList({ locks }: { locks: readonly Lock[] }) {
           <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <LockKeyhole aria-hidden className="size-4 text-muted" />
             <h2 className="min-w-0 font-semibold break-all">{lock.name}</h2>
-            <Link to="/queues" search={{ text: lock.queue }} className="text-xs text-muted hover:underline">
+            <Link to="/queues" search={{ text: lock.queue }} className="link text-xs text-muted">
               {lock.queue}
             </Link>
             <span className="figures ml-auto text-[13px] text-muted">

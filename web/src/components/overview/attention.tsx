@@ -2,8 +2,10 @@ import { Link, linkOptions } from "@tanstack/react-router";
 import { ChevronRight, CircleAlert, CircleCheck, TriangleAlert } from "lucide-react";
 
 import type { Attention } from "@/api/overview";
+import { Coded } from "@/components/coded";
 import { Panel } from "@/components/panel";
 import { classes } from "@/lib/classes";
+import { fullSentence } from "@/lib/explanation";
 import { plural } from "@/lib/numbers";
 import type { WorkflowState } from "@/lib/states";
 import type { WorkflowsSearch } from "@/routes/workflows.search";
@@ -21,10 +23,12 @@ const NOUNS: Record<Exclude<Kind, "server">, (count: number) => string> = {
 };
 
 function nounOf({ kind, count, names }: Attention): string {
-  return kind === "server" ? `The server is at risk, ${names.join()}` : NOUNS[kind](count);
+  if (kind !== "server") return NOUNS[kind](count);
+  const check = names.join();
+  return check === "server" ? "The store" : `The store’s ${check}`;
 }
 
-/** Where it can be solved; a server at risk is mended elsewhere. */
+/** Where it can be solved; a store at risk is mended elsewhere. */
 export function placeOf({ kind, names }: Attention) {
   const only = names.length === 1 ? names[0] : undefined;
   switch (kind) {
@@ -87,9 +91,17 @@ function Row({ attention }: { attention: Attention }) {
       />
       <span className="min-w-0 flex-1">
         <span className="figures font-medium">{nounOf(attention)}</span>
-        <span className="text-muted">: {attention.message}</span>
-        {attention.kind !== "server" && (
-          <span className="line-clamp-1 text-xs break-all text-muted">{attention.names.join(", ")}</span>
+        {attention.kind === "server" ? (
+          <span className="block text-muted">
+            <Coded text={fullSentence(attention.message)} />
+          </span>
+        ) : (
+          <>
+            <span className="text-muted">
+              : <Coded text={attention.message} />
+            </span>
+            <span className="line-clamp-1 text-xs break-all text-muted">{attention.names.join(", ")}</span>
+          </>
         )}
       </span>
     </>

@@ -37,7 +37,7 @@ function show() {
         schedule={SCHEDULE}
         tasks={[]}
         preview={undefined}
-        previewError={null}
+        refusal={null}
         isBusy={false}
         error={null}
         onChange={setDraft}

@@ -7,6 +7,7 @@ import { Dialog } from "@/components/dialog";
 import { SelectField, TextArea, TextField } from "@/components/field";
 import { told } from "@/components/schedules/times";
 import { tryParseJson } from "@/lib/json";
+import type { Gap } from "@/lib/rule";
 
 const MISFIRE = [
   { value: "once", label: "once: one job for all missed times" },
@@ -25,7 +26,8 @@ interface EditorProps {
   /** Tasks to choose from. */
   tasks: readonly string[];
   preview: SchedulePreview | undefined;
-  previewError: string | null;
+  /** What is wrong with the rule. */
+  refusal: Gap | null;
   isBusy: boolean;
   error: unknown;
   onChange: (draft: Draft) => void;
@@ -36,8 +38,9 @@ interface EditorProps {
 
 /** A schedule's rule and policies; what the rule means is shown while it is written. */
 export function ScheduleEditor(props: EditorProps) {
-  const { draft, schedule, tasks, preview, previewError, isBusy, error, onChange, onClose, onSave } = props;
+  const { draft, schedule, tasks, preview, refusal, isBusy, error, onChange, onClose, onSave } = props;
   const [dataError, setDataError] = useState<string | null>(null);
+  const wrong = (field: Gap["field"]) => (refusal?.field === field ? refusal.message : null);
   const change = (part: Partial<Draft>) => onChange({ ...draft, ...part });
 
   function save() {
@@ -58,7 +61,7 @@ export function ScheduleEditor(props: EditorProps) {
           <Button
             look="primary"
             isBusy={isBusy}
-            disabled={previewError !== null || draft.name.trim() === "" || draft.type === ""}
+            disabled={refusal !== null || draft.name.trim() === "" || draft.type === ""}
             onClick={save}
           >
             {schedule === null ? "Create" : "Save"}
@@ -95,10 +98,16 @@ export function ScheduleEditor(props: EditorProps) {
               label="Cron expression"
               value={draft.cron}
               onChange={(cron) => change({ cron })}
-              error={previewError}
+              error={wrong("cron")}
               spellCheck={false}
             />
-            <TextField label="Time zone" value={draft.tz} onChange={(tz) => change({ tz })} spellCheck={false} />
+            <TextField
+              label="Time zone"
+              value={draft.tz}
+              onChange={(tz) => change({ tz })}
+              error={wrong("tz")}
+              spellCheck={false}
+            />
           </>
         ) : (
           <TextField
@@ -107,7 +116,7 @@ export function ScheduleEditor(props: EditorProps) {
             min={1}
             value={draft.every}
             onChange={(every) => change({ every })}
-            error={previewError}
+            error={wrong("every")}
           />
         )}
         <div role="status" className="min-h-32 rounded-md bg-sunken px-3 py-2 text-[13px] sm:col-span-2">

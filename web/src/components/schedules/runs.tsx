@@ -39,7 +39,7 @@ export function ScheduleRuns({ runs, error, zone }: RunsProps) {
                 </>
               ) : (
                 <>
-                  <JobLink id={run.jobId} className="text-text">
+                  <JobLink id={run.jobId} className="link text-text">
                     {told(run.at, zone)}
                   </JobLink>
                   <StateBadge state={run.status} />

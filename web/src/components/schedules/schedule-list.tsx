@@ -85,7 +85,7 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
           <p className="font-medium">{schedule.words}</p>
           <p className="text-[13px] break-all text-muted">
             runs{" "}
-            <JobsLink filter={{ queue: schedule.queue, task: schedule.type }} className="text-text">
+            <JobsLink filter={{ queue: schedule.queue, task: schedule.type }} className="link text-text">
               {schedule.type}
             </JobsLink>{" "}
             <code className="text-xs">{schedule.data}</code>
@@ -95,7 +95,7 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
               {schedule.last_job === null ? (
                 "never"
               ) : (
-                <JobLink id={schedule.last_job} className="">
+                <JobLink id={schedule.last_job} className="link">
                   <Moment at={schedule.last_run} />
                 </JobLink>
               )}

@@ -29,7 +29,7 @@ const STATES: Record<string, readonly [label: string, look: string]> = {
 };
 
 /** In one word. A worker that took its leave is not a dead one. */
-export function stateOf(worker: Worker): "dead" | "stopped" | "draining" | "busy" | "idle" {
+function stateOf(worker: Worker): "dead" | "stopped" | "draining" | "busy" | "idle" {
   if (worker.state === "stopped") return "stopped";
   if (worker.status === "DEAD") return "dead";
   if (worker.state === "draining" || worker.state === "stopping") return "draining";
@@ -92,7 +92,7 @@ export function WorkerCard({ worker, cpu, onDrain }: WorkerCardProps) {
           <Badge key={queue}>{queue}</Badge>
         ))}
       </p>
-      {worker.running.length > 0 && <Running jobs={worker.running} isGone={isGone} />}
+      {worker.running.length > 0 && <Running jobs={worker.running} count={worker.busy} isGone={isGone} />}
     </section>
   );
 }
@@ -109,28 +109,27 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 /** Jobs that are shown of one worker; it says how many more there are. */
 const SHOWN = 20;
 
-function Running({ jobs, isGone }: { jobs: readonly RunningJob[]; isGone: boolean }) {
+function Running({ jobs, count: all, isGone }: { jobs: readonly RunningJob[]; count: number; isGone: boolean }) {
+  const shown = jobs.slice(0, SHOWN);
   return (
     <div className="border-t">
       <h3 className="px-4 pt-2 text-xs text-muted">{isGone ? "Was running" : "Runs now"}</h3>
       <ul className="divide-y divide-line/60">
-        {jobs.slice(0, SHOWN).map((job) => (
+        {shown.map((job) => (
           <li key={`${job.jobId}@${job.run}`} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-1.5">
             <JobLink id={job.jobId} />
             <span className="text-[13px] text-muted">
               {job.type}
               {job.attempt > 1 && `, attempt ${job.attempt}`}
             </span>
-            {job.claimed_at !== null && (
-              <span className="ml-auto text-[13px] text-muted">
-                for <Span from={job.claimed_at} />
-              </span>
-            )}
+            <span className="ml-auto text-[13px] text-muted">
+              for <Span from={job.claimed_at} />
+            </span>
             {job.progress_detail && <Progress progress={job.progress_detail} />}
           </li>
         ))}
       </ul>
-      {jobs.length > SHOWN && <p className="px-4 py-1.5 text-xs text-muted">and {count(jobs.length - SHOWN)} more</p>}
+      {all > shown.length && <p className="px-4 py-1.5 text-xs text-muted">and {count(all - shown.length)} more</p>}
     </div>
   );
 }

@@ -21,14 +21,6 @@ export function weekdayOf(at: number, zone: Zone): number {
   return ((zone === "utc" ? date.getUTCDay() : date.getDay()) + 6) % 7;
 }
 
-/** The day, as "2026-11-17". */
-export function dateOf(at: number, zone: Zone): string {
-  const date = new Date(at);
-  if (zone === "utc") return date.toISOString().slice(0, 10);
-  const two = (value: number) => String(value).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-}
-
 /** "14:00–15:00". */
 export function hourWords(hour: number): string {
   const told = (one: number) => `${String(one).padStart(2, "0")}:00`;

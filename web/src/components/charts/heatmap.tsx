@@ -12,6 +12,8 @@ const SHADES: Record<Tone, readonly string[]> = {
   failed: ["bg-sunken", "bg-failed/12", "bg-failed/25", "bg-failed/45", "bg-failed text-surface"],
   scheduled: ["bg-sunken", "bg-scheduled/12", "bg-scheduled/25", "bg-scheduled/45", "bg-scheduled text-surface"],
 };
+/** No line is as wide as the space between two words. */
+const ONE_WORD_A_LINE = "[word-spacing:100vw]";
 const LEVELS = [1, 2, 3, 4] as const;
 
 export interface HeatCell {
@@ -51,9 +53,13 @@ export function Heatmap({ label, tone, columns, lines, note }: HeatmapProps) {
         <caption className="sr-only">{label}</caption>
         <thead>
           <tr className="text-muted">
-            <td className="w-11" />
+            <td className={isWide ? "w-14" : "w-8"} />
             {across.map((name) => (
-              <th key={name} scope="col" className="h-5 truncate font-normal">
+              <th
+                key={name}
+                scope="col"
+                className={classes("h-5 align-bottom leading-tight font-normal", !isWide && ONE_WORD_A_LINE)}
+              >
                 {name}
               </th>
             ))}

@@ -86,7 +86,10 @@ export function Heatmap({ label, tone, columns, lines, note }: HeatmapProps) {
 function Cell({ cell, shade }: { cell: HeatCell | null; shade: string | undefined }) {
   if (cell === null) return <td />;
   return (
-    <td title={cell.told} className={classes("figures h-6 rounded-sm text-center leading-none", shade)}>
+    <td
+      title={cell.told}
+      className={classes("figures h-6 rounded-sm text-center leading-none forced-color-adjust-none", shade)}
+    >
       <span className={cell.value === 0 ? "sr-only" : ""}>{tiny(cell.value)}</span>
     </td>
   );
@@ -110,7 +113,7 @@ function Legend({ tone, most, note }: { tone: Tone; most: number; note: string }
 function Shade({ className, children }: { className: string | undefined; children: ReactNode }) {
   return (
     <span className="flex items-center gap-1.5">
-      <span aria-hidden className={classes("size-3 rounded-sm border", className)} />
+      <span aria-hidden className={classes("size-3 rounded-sm border forced-color-adjust-none", className)} />
       {children}
     </span>
   );

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from rota.operations import Operations
     from rota.overview import Overview
     from rota.relatives import Relative, Relatives
-    from rota.schedules import ScheduledRun, ScheduleInfo, Schedules
+    from rota.schedules import Ahead, ScheduledRun, ScheduleInfo, Schedules
     from rota.store.operations import OperationInfo
     from rota.store.search import Group
     from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from rota.workflows import Workflow, WorkflowPage
 
 __all__ = [
+    "Ahead",
     "Attempt",
     "Call",
     "Cancel",
@@ -189,7 +190,7 @@ _HOMES: Final = {
     "rota.operations": "Operations",
     "rota.overview": "Overview",
     "rota.relatives": "Relative Relatives",
-    "rota.schedules": "ScheduledRun ScheduleInfo Schedules",
+    "rota.schedules": "Ahead ScheduledRun ScheduleInfo Schedules",
     "rota.store.operations": "OperationInfo",
     "rota.store.search": "Group",
     "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",

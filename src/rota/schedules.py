@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from itertools import islice
+from itertools import islice, pairwise
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeGuard, TypeVar, overload
 
@@ -16,7 +16,8 @@ import msgspec
 
 from rota.context import Context
 from rota.core.codec import decode_arguments, decode_options, encode_body
-from rota.core.job import DEFAULT_OPTIONS, JobRecord, JobRef, checked_queue
+from rota.core.history import HOUR_MS
+from rota.core.job import DEFAULT_OPTIONS, JobRecord, JobRef, base_of, checked_queue
 from rota.core.schedule import (
     Misfire,
     Overlap,
@@ -29,6 +30,7 @@ from rota.core.schedule import (
     checked_rule,
     checked_schedule_name,
     checked_version,
+    count_by_hour,
     decode_schedule,
     in_words,
     tick_id,
@@ -38,7 +40,7 @@ from rota.core.schedule import (
 from rota.errors import ConfigurationError, InvalidOption, ScheduleNotFound, ScheduleOutdated, StoreUnsupported
 from rota.jobs import Job
 from rota.store.schedules import ScheduleStore, StoredSchedule
-from rota.store.views import WorkerInfo
+from rota.store.views import Views, WorkerInfo
 from rota.tasks import Call, TakesAnything, Task
 
 if TYPE_CHECKING:
@@ -55,6 +57,11 @@ logger = logging.getLogger("rota.schedules")
 SHOWN_RUNS: Final = 5
 #: A tick that came longer before another one is not looked for.
 LOOK_BACK_MS: Final = 400 * 86_400_000
+#: How far `ahead` looks, in hours, and for how many schedules.
+MOST_AHEAD: Final = 7 * 24
+COUNTED_SCHEDULES: Final = 1_000
+#: Queues whose hours are asked for in one go.
+ASKED_QUEUES: Final = 20
 
 
 class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +129,21 @@ class ScheduledRun(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     job: str
     record: JobRecord | None
+
+
+class Ahead(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next hours bring, by queue. The first hour has begun: only what is left of it counts."""
+
+    #: The server's time, and when the first hour began; ms.
+    at: int
+    since: int
+    hours: int
+    #: Queue -> runs of its schedules in each hour; a queue without any is left out. Each may make a job.
+    runs: dict[str, list[int]]
+    #: Queue -> scheduled jobs that fall due in each hour, retries among them; those that are overdue in the first.
+    due: dict[str, list[int]]
+    #: Schedules that are not in it, as there are more than a thousand.
+    uncounted: int
 
 
 # --- declaring ---------------------------------------------------------------------------------------------------
@@ -330,19 +352,38 @@ class Schedules:
 
     async def list(self, *, queue: str | None = None) -> list[ScheduleInfo]:
         """All schedules, or those of one queue, by name. One that cannot be read is left out, with a warning."""
-        store = await self._store()
-        queues = await self._queues(queue or "")
-        found = [stored for name in queues for stored in (await store.read(name, await store.names(name)))[1]]
+        found = await self._all(queue)
         workers = await (await self._rota.checked_views()).workers() if found else []
-        infos: list[ScheduleInfo] = []
-        for stored in found:
-            try:
-                known, state = _decode(stored)
-            except StoreUnsupported as error:
-                logger.warning("%s", error)
-                continue
-            infos.append(_info(known, state, stored.tick, workers))
-        return infos
+        return [_info(known, state, tick, workers) for known, state, tick in found]
+
+    async def ahead(self, *, queue: str | None = None, hours: int = MOST_AHEAD) -> Ahead:
+        """What the next hours bring, a week at most: runs of schedules by their rules, and scheduled jobs.
+
+        Nothing is walked through: runs are counted by arithmetic, jobs in the index of what falls due.
+        """
+        if isinstance(hours, bool) or not isinstance(hours, int) or not 1 <= hours <= MOST_AHEAD:
+            raise InvalidOption("hours", f"{hours!r} is not between 1 and {MOST_AHEAD}")
+        link = await self._rota.checked_link()
+        now = await link.views.now()
+        found = [(known, tick) for known, _, tick in await self._all(queue) if tick is not None]
+        runs: dict[str, list[int]] = {}
+        for known, tick in found[:COUNTED_SCHEDULES]:
+            # One that is overdue runs as soon as a worker sees it.
+            counts = count_by_hour(known.rule, max(now, tick - 1), now // HOUR_MS, hours)
+            counts[0] += tick <= now
+            if any(counts):
+                _add(runs, known.queue, counts)
+            await asyncio.sleep(0)  # others have their turn
+        names = await link.names_of(checked_queue(queue)) if queue else await link.views.queues()
+        due: dict[str, list[int]] = {}
+        for start in range(0, len(names), ASKED_QUEUES):
+            part = await _due_by_hour(link.views, names[start : start + ASKED_QUEUES], now // HOUR_MS, hours)
+            for name, counts in part.items():
+                _add(due, name, counts)
+        return Ahead(
+            at=now, since=now // HOUR_MS * HOUR_MS, hours=hours, runs=runs, due=due,
+            uncounted=max(0, len(found) - COUNTED_SCHEDULES),
+        )  # fmt: skip
 
     async def pause(self, name: str) -> None:
         """Stops its ticks. What would have come meanwhile is not made up for. Raises ScheduleNotFound."""
@@ -401,6 +442,10 @@ class Schedules:
         """`list`, for code that is not async."""
         return self._rota.wait_for(self.list(queue=queue))
 
+    def ahead_sync(self, *, queue: str | None = None, hours: int = MOST_AHEAD) -> Ahead:
+        """`ahead`, for code that is not async."""
+        return self._rota.wait_for(self.ahead(queue=queue, hours=hours))
+
     def pause_sync(self, name: str) -> None:
         """`pause`, for code that is not async."""
         self._rota.wait_for(self.pause(name))
@@ -427,6 +472,18 @@ class Schedules:
         if queue:
             return await (await self._rota.checked_link()).names_of(checked_queue(queue))
         return await (await self._store()).queues()
+
+    async def _all(self, queue: str | None) -> Sequence[tuple[Schedule, ScheduleState, int | None]]:
+        """All that can be read, each with its next tick."""
+        store = await self._store()
+        found: list[tuple[Schedule, ScheduleState, int | None]] = []
+        for name in await self._queues(queue or ""):
+            for stored in (await store.read(name, await store.names(name)))[1]:
+                try:
+                    found.append((*_decode(stored), stored.tick))
+                except StoreUnsupported as error:
+                    logger.warning("%s", error)
+        return found
 
     async def _find(self, name: str) -> tuple[int, StoredSchedule]:
         """The server's time, and the schedule of that name."""
@@ -513,6 +570,20 @@ def _info(known: Schedule, state: ScheduleState, tick: int | None, workers: Sequ
         dropped=state.dropped,
         skipped=state.skipped,
     )
+
+
+async def _due_by_hour(views: Views, names: Sequence[str], first: int, hours: int) -> dict[str, list[int]]:
+    """Of the queues that have any, how many scheduled jobs fall due in each hour."""
+    before = first * HOUR_MS - 1
+    waiting = await views.due_within(names, before, [hours * 3600])
+    asked = [name for name in names if any(waiting[name].values())]
+    until = await views.due_within(asked, before, [hour * 3600 for hour in range(1, hours + 1)]) if asked else {}
+    return {name: [b - a for a, b in pairwise((0, *counts.values()))] for name, counts in until.items()}
+
+
+def _add(sums: dict[str, list[int]], queue: str, counts: Sequence[int]) -> None:
+    """Adds those of a shard to those of its queue."""
+    sums[base_of(queue)] = [a + b for a, b in zip(sums.get(base_of(queue), [0] * len(counts)), counts, strict=True)]
 
 
 def _is_orphaned(known: Schedule, workers: Sequence[WorkerInfo]) -> bool:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from rota import Job, JobNotFound, JobState
+from rota.server import create_app
 from rota.server.tokens import Role, Tokens
+from tests.browser.hands import press
 from tests.browser.site import Site
+from tests.server.live import Live
+from tests.worker.crew import Crew
 
 
 def button(page: Page | Locator, name: str) -> Locator:
@@ -221,3 +225,44 @@ async def _is_gone(job: Job[Any]) -> bool:
     except JobNotFound:
         return True
     return False
+
+
+TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+async def test_the_trace_of_a_job_is_shown_and_copied(site: Site, page: Page) -> None:
+    call = site.tasks.greet.call("ann").traced({"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
+    traced = await site.rota.enqueue(call)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(f"/jobs/{traced.id}")
+    await expect(page.get_by_text(TRACE)).to_be_visible()
+    await expect(page.get_by_role("link", name=TRACE)).to_have_count(0)  # nobody said where traces are looked at
+
+    await button(page, "Copy the trace id").click()
+    await expect(button(page, "Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == TRACE
+
+    await page.evaluate("navigator.clipboard.writeText('')")
+    await page.reload()
+    await press(page, button(page, "Copy the trace id"))
+    await expect(button(page, "Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == TRACE
+
+
+async def test_the_trace_of_a_job_leads_to_where_traces_are_looked_at(site: Site, browser: Browser) -> None:
+    call = site.tasks.greet.call("ann")
+    good = await site.rota.enqueue(call.traced({"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}))
+    hostile = await site.rota.enqueue(call.traced({"traceparent": "javascript:alert(1)"}))
+    served = Crew(site.crew.server, site.crew.namespace, site.crew.folder, module="tests.browser.app").rota
+    with Live(create_app(served, auth="none", trace_url="https://tracing.example/trace/{trace_id}")) as live:
+        page = await browser.new_page(base_url=live.url)
+        await page.goto(f"/jobs/{good.id}")
+        link = page.get_by_role("link", name=TRACE)
+
+        await expect(link).to_have_attribute("href", f"https://tracing.example/trace/{TRACE}")
+        await expect(link).to_have_attribute("rel", "noopener noreferrer")
+        await page.goto(f"/jobs/{hostile.id}")
+        await expect(page.get_by_role("heading", name="Facts")).to_be_visible()
+        await expect(page.get_by_text("Trace", exact=True)).to_have_count(0)
+        assert await page.locator("a[href^='javascript']").count() == 0
+        await page.close()

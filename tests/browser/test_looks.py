@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Final, Literal
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from rota.server.app import create_app
 from tests.browser import hands
 from tests.browser.conftest import DESKTOP
 from tests.browser.furniture import furnish
 from tests.browser.site import Site
-from tests.browser.test_accessibility import settled
+from tests.browser.test_accessibility import complaints, settled
 from tests.server.live import Live
 from tests.worker.crew import Crew
 
@@ -235,3 +236,83 @@ async def test_nothing_moves_for_who_does_not_want_it(site: Site, page: Page, wi
         }).length"""
     )
     assert (running > 0) is moves
+
+
+#: How different two colours are, as WCAG counts it. A canvas knows what the browser makes of any of them.
+CONTRAST: Final = """([first, second]) => {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const light = (color) => {
+    for (const layer of [getComputedStyle(document.documentElement).backgroundColor, color]) {
+      context.fillStyle = layer;
+      context.fillRect(0, 0, 1, 1);
+    }
+    const parts = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => part / 255);
+    const [red, green, blue] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [high, low] = [light(first), light(second)].sort((one, other) => other - one);
+  return (high + 0.05) / (low + 0.05);
+}"""
+
+
+async def look(element: Locator, name: str) -> str:
+    """How it is drawn, as the browser says it."""
+    return await element.evaluate("(element, name) => getComputedStyle(element)[name]", name)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_who_asks_for_more_contrast_sees_lines_states_and_focus(
+    site: Site, browser: Browser, theme: Literal["light", "dark"]
+) -> None:
+    furniture = await furnish(site)
+    context = await browser.new_context(base_url=site.url, viewport=DESKTOP, color_scheme=theme, contrast="more")
+    page = await context.new_page()
+    site.watch(page)
+    found: dict[str, list[str]] = {}
+
+    for name in ("overview", "jobs", "job-failed", "schedules"):
+        await page.goto(furniture.paths()[name])
+        await settled(page)
+        if heard := await complaints(page, ("color-contrast", "color-contrast-enhanced")):
+            found[name] = heard
+
+    assert found == {}
+    panel = page.get_by_role("region", name="mail:nightly-report")
+    colors = [await look(panel, "borderTopColor"), await look(panel, "backgroundColor")]
+    assert await page.evaluate(CONTRAST, colors) >= 4.5
+    chosen = page.get_by_role("group", name="Times in").get_by_role("button", pressed=True)
+    assert await look(chosen, "outlineStyle") == "solid"
+    await hands.reach(page, page.get_by_role("button", name="New schedule"))
+    assert await look(page.get_by_role("button", name="New schedule"), "outlineWidth") == "3px"
+    await context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_where_the_system_decides_about_colours_states_are_still_seen(
+    site: Site, browser: Browser, theme: Literal["light", "dark"]
+) -> None:
+    furniture = await furnish(site)
+    context = await browser.new_context(base_url=site.url, viewport=DESKTOP, color_scheme=theme, forced_colors="active")
+    page = await context.new_page()
+    site.watch(page)
+
+    await page.goto("/schedules")
+    choice = page.get_by_role("group", name="Times in")
+    chosen, other = choice.get_by_role("button", pressed=True), choice.get_by_role("button", pressed=False).first
+    here, there = (page.get_by_role("navigation").get_by_role("link", name=name) for name in ("Schedules", "Jobs"))
+    new = page.get_by_role("button", name="New schedule")
+    for marked, plain in ((chosen, other), (here, there)):
+        colors = [await look(marked, "backgroundColor"), await look(plain, "backgroundColor")]
+        assert await page.evaluate(CONTRAST, colors) >= 3
+    for text in (chosen, here, new):
+        colors = [await look(text, "color"), await look(text, "backgroundColor")]
+        assert await page.evaluate(CONTRAST, colors) >= 4.5
+    assert await look(other, "outlineStyle") == "solid"
+    await hands.reach(page, new)
+    assert (await look(new, "outlineStyle"), await look(new, "outlineWidth")) == ("solid", "2px")
+
+    await page.goto(furniture.paths()["job-processing"])
+    meter = page.get_by_role("progressbar")
+    colors = [await look(meter.locator("div"), "backgroundColor"), await look(meter, "backgroundColor")]
+    assert await page.evaluate(CONTRAST, colors) >= 3
+    await context.close()

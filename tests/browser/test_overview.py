@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
+from rota import JobState
+from tests.browser.conftest import DESKTOP
+from tests.browser.hands import press
 from tests.browser.site import Site
 
 
@@ -62,3 +65,55 @@ async def test_the_range_is_in_the_url(site: Site, page: Page) -> None:
 
     await page.goto("/?range=nonsense&queue=mail")
     await expect(page.get_by_role("figure", name="Throughput, the last hour")).to_be_visible()
+
+
+async def test_the_hours_of_the_week_show_when_jobs_run_and_when_they_fail(site: Site, page: Page) -> None:
+    await site.start_worker()
+    await site.rota.enqueue_many(site.tasks.greet.call(name) for name in ("ann", "ben"))
+    failed = await site.tasks.bounce.enqueue("cat")
+    await site.until(failed, JobState.FAILED)
+    await page.goto("/")
+
+    await page.get_by_role("heading", name="By weekday and hour").scroll_into_view_if_needed()
+    hours = page.get_by_role("table", name="Completed jobs by weekday and hour, local time")
+    await expect(hours.get_by_role("rowheader")).to_have_text(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+    await expect(hours.get_by_title("2 completed, 1 failed (33 %)")).to_have_text("2")
+
+    await page.get_by_role("group", name="Show").get_by_role("button", name="Failed").click()
+
+    await expect(page).to_have_url(f"{site.url}/?hours=failed")
+    failures = page.get_by_role("table", name="Failed attempts by weekday and hour, local time")
+    await expect(failures.get_by_title("2 completed, 1 failed (33 %)")).to_have_text("1")
+
+
+async def test_the_hours_of_the_week_are_those_of_the_chosen_zone(site: Site, browser: Browser) -> None:
+    await site.start_worker()
+    await site.until(await site.tasks.greet.enqueue("ann"), JobState.COMPLETED)
+    # Five hours and a half from UTC: no hour of the one is an hour of the other.
+    context = await browser.new_context(base_url=site.url, viewport=DESKTOP, timezone_id="Asia/Kolkata")
+    page = await context.new_page()
+    site.watch(page)
+
+    async def hour_shown(zone: str) -> int:
+        hours = page.get_by_role("table", name=f"Completed jobs by weekday and hour, {zone}")
+        told = await hours.get_by_title("1 completed").get_attribute("title") or ""
+        return int(told.split()[1].partition(":")[0])
+
+    await page.goto("/")
+    await page.get_by_role("heading", name="By weekday and hour").scroll_into_view_if_needed()
+    local = await hour_shown("local time")
+    await press(page, page.get_by_role("button", name="Account and looks"))
+    await page.get_by_role("menuitemradio", name="UTC").click()
+    utc = await hour_shown("UTC")
+    await context.close()
+
+    assert (local - utc) % 24 == 5
+
+
+async def test_the_hours_of_the_week_are_switched_with_keys(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.goto("/")
+
+    await press(page, page.get_by_role("group", name="Show").get_by_role("button", name="Failed"))
+
+    await expect(page.get_by_role("table", name="Failed attempts by weekday and hour")).to_be_visible()

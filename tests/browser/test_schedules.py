@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from playwright.async_api import Page, expect
 
 from rota import Cron
@@ -87,3 +89,17 @@ async def test_a_rule_is_asked_about_when_it_is_all_there_and_nobody_types(site:
     await dialog.get_by_label("Time zone").fill("Europe/Os")
     await expect(dialog.get_by_text("There is no such time zone")).to_have_count(1)
     site.forgive("422")
+
+
+async def test_what_is_ahead_is_shown_by_day_and_hour_in_the_chosen_zone(site: Site, page: Page) -> None:
+    await site.rota.schedules.put("letters", Cron("0,30 2 * * *"), site.tasks.greet.call("ann"))
+    await site.tasks.greet.using(run_at=datetime.now(UTC) + timedelta(days=2)).enqueue("ben")
+
+    await page.goto("/schedules?zone=utc")
+
+    hours = page.get_by_role("table", name="Jobs ahead by day and hour, UTC")
+    runs = hours.get_by_title("02:00–03:00: 2 runs of schedules, 0 scheduled jobs")
+    await expect(runs.first).to_have_text("2")
+    assert await runs.count() in (6, 7)  # the job may be due in one of those hours
+    await expect(hours.get_by_title("1 scheduled job")).to_have_count(1)
+    await expect(page.get_by_text("jobs in 24 hours, 15 in 7 days")).to_be_visible()

@@ -75,3 +75,16 @@ def test_tokens_are_made_listed_and_revoked(cli: Cli) -> None:
     assert "rota token list" in answer.err
     assert "--role" in cli.run("token", "create", code=2).err
     cli.run("token", "create", "--role", "admin", "--expires", "0", code=2)
+
+
+def test_where_traces_are_looked_at_may_come_from_the_environment(cli: Cli) -> None:
+    cli.environment["ROTA_TRACE_URL"] = "https://tracing.example/trace/{trace_id}"
+    url = listening(cli.start("server", "tasks:rota", "--port", "0"))
+
+    assert httpx2.get(f"{url}/api/session").json()["trace_url"] == "https://tracing.example/trace/{trace_id}"
+
+
+def test_a_link_that_leads_to_no_trace_is_refused_before_anything_is_served(cli: Cli) -> None:
+    answer = cli.run("server", "--trace-url", "javascript:alert(1)", code=6)
+
+    assert "https://tracing.example/trace/{trace_id}" in answer.err

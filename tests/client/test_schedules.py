@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import redis
@@ -24,7 +24,7 @@ from rota import (
     StoreUnsupported,
     Task,
 )
-from tests.client.hands import Hand, dump
+from tests.client.hands import Hand, calls_of, dump
 from tests.servers import Server
 
 
@@ -299,6 +299,7 @@ def test_every_call_has_a_twin_for_code_that_is_not_async(valkey: Server, namesp
     assert rota.schedules.get_sync("nightly") == info
     rota.schedules.pause_sync("nightly")
     assert rota.schedules.list_sync()[0].is_paused
+    assert rota.schedules.ahead_sync().runs == {}
     rota.schedules.resume_sync("nightly")
     assert rota.schedules.run_now_sync("nightly").state_sync() == "pending"
     rota.schedules.remove_sync("nightly")
@@ -307,6 +308,82 @@ def test_every_call_has_a_twin_for_code_that_is_not_async(valkey: Server, namesp
 
 
 def test_the_names_are_public() -> None:
-    for name in ("Cron", "Every", "ScheduleInfo", "ScheduleNotFound", "ScheduleOutdated", "Schedules"):
+    for name in ("Ahead", "Cron", "Every", "ScheduleInfo", "ScheduleNotFound", "ScheduleOutdated", "Schedules"):
         assert name in package.__all__
         assert getattr(package, name)
+
+
+# --- ahead -------------------------------------------------------------------------------------------------------
+
+HOUR: Final = timedelta(hours=1)
+
+
+def moment(ms: int) -> datetime:
+    """As a datetime."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+async def test_what_is_ahead_is_told_by_the_hour(rota: Rota, report: Task[Any, Any, Any]) -> None:
+    now = moment((await rota.schedules.ahead()).at)
+    days = [now + timedelta(days=2, minutes=5), now + timedelta(days=3), now + timedelta(days=30)]
+    await rota.enqueue_many(report.using(run_at=day).call("north") for day in days)
+    await rota.schedules.put("often", Every(60), report.call("north"))
+    await rota.schedules.put("daily", Cron("30 6 * * *", "Asia/Kolkata"), report.call("north"))  # at one, by UTC
+
+    ahead = await rota.schedules.ahead()
+
+    since = moment(ahead.since)
+    assert (since.minute, ahead.hours, ahead.uncounted) == (0, 168, 0)
+    places = [place for place, due in enumerate(ahead.due["reports"]) if due]
+    assert places == [(day - since) // HOUR for day in days[:2]]
+    left = 60 - moment(ahead.at).minute
+    expected = [60 + ((since + place * HOUR).hour == 1) for place in range(168)]
+    assert ahead.runs["reports"][1:] == expected[1:]
+    assert left - 1 <= ahead.runs["reports"][0] <= left + 1
+
+
+async def test_what_is_paused_is_not_ahead_and_what_is_overdue_comes_at_once(
+    rota: Rota, report: Task[Any, Any, Any], valkey: Server
+) -> None:
+    late = await report.using(delay=3600).enqueue("north")
+    for name in ("paused", "late"):
+        await rota.schedules.put(name, Cron("0 0 1 1 *"), report.using(queue=name).call("north"))
+    await rota.schedules.pause("paused")
+    with valkey.client() as client:
+        client.zadd(rota.keys.queue("late", "ticks"), {"late": 1_000})
+        client.zadd(rota.keys.queue("reports", "scheduled"), {str(late.ref.run): 1_000 * 256})
+
+    ahead = await rota.schedules.ahead(hours=2)
+
+    assert ahead.runs == {"late": [1, 0]}
+    assert ahead.due == {"reports": [1, 0]}
+
+
+async def test_a_look_ahead_costs_the_store_little(rota: Rota, report: Task[Any, Any, Any], valkey: Server) -> None:
+    await rota.enqueue_many(report.using(delay=60 * number + 1).call("north") for number in range(1_000))
+    await report.using(queue="idle").enqueue("north")
+    await rota.schedules.put("seconds", Cron("* * * * * *"), report.call("north"))
+    with valkey.client() as client:
+        counted, walked = calls_of(client, "zcount"), calls_of(client, "zrange")
+        ahead = await rota.schedules.ahead()
+        counts, walks = calls_of(client, "zcount") - counted, calls_of(client, "zrange") - walked
+
+    assert sum(ahead.due["reports"]) == 1_000
+    assert ahead.runs["reports"][1:] == [3600] * 167
+    # One for each hour of a queue that has any, and one for each queue.
+    assert counts == 168 + 2
+    assert walks == 0
+
+
+async def test_one_queue_may_be_asked_for_and_no_more_than_a_week(rota: Rota, report: Task[Any, Any, Any]) -> None:
+    for queue in ("reports", "other"):
+        await report.using(queue=queue, delay=60).enqueue("north")
+        await rota.schedules.put(f"of-{queue}", Every(60), report.using(queue=queue).call("north"))
+
+    ahead = await rota.schedules.ahead(queue="other", hours=24)
+
+    assert (list(ahead.runs), list(ahead.due)) == (["other"], ["other"])
+    assert len(ahead.runs["other"]) == 24
+    for hours in (0, 169, True, "24"):
+        with pytest.raises(InvalidOption, match="hours"):
+            await rota.schedules.ahead(hours=hours)  # type: ignore[arg-type]

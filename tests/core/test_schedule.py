@@ -29,6 +29,7 @@ from rota.core.schedule import (
     checked_rule,
     checked_schedule_name,
     checked_version,
+    count_by_hour,
     decide,
     decode_schedule,
     encode_schedule,
@@ -223,6 +224,59 @@ def test_the_next_tick_is_later_and_there_is_none_between(expression: str, zone:
         assert rule.next_after(between) == tick
     assert rule.latest(start, tick) == tick
     assert rule.latest(start, tick - 1) is None
+
+
+# --- counting by the hour ----------------------------------------------------------------------------------------
+
+
+def counted(rule: ScheduleRule, after: int, first: int, hours: int) -> list[int]:
+    """One by one."""
+    found = [0] * hours
+    for tick in ticks(rule, max(after, first * HOUR - 1), (first + hours) * HOUR - 1):
+        found[tick // HOUR - first] += 1
+    return found
+
+
+@given(expressions, changes, st.integers(-2 * HOUR, 2 * HOUR))
+@example("30 2 * * *", ("Europe/Oslo", ms("2026-03-29 00:00")), 0)
+@example("0 2,3 * * *", ("Europe/Oslo", ms("2026-03-29 00:00")), 0)
+@example("15,45 2 * * *", ("Europe/Oslo", ms("2026-10-25 00:00")), 0)
+@example("0 0 * * *", ("America/Sao_Paulo", ms("2018-11-04 02:00")), 0)
+@example("10 2 * * *", ("Australia/Lord_Howe", ms("2026-10-03 15:00")), 0)
+@example("7 * * * *", ("Asia/Kolkata", ms("2026-02-28 18:00")), 1_234_567)
+def test_ticks_are_counted_by_the_hour_as_they_come(expression: str, change: tuple[str, int], after: int) -> None:
+    zone, around = change
+    rule = Cron(expression, zone)
+    first = around // HOUR - 4
+
+    assert count_by_hour(rule, around + after, first, 12) == counted(rule, around + after, first, 12)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Cron("*/7 30 2 * * *", "Europe/Oslo"),  # seconds of a time that the clocks skip
+        Cron("5,10,50 */20 1-4 * * *", "Europe/Oslo"),
+        Every(7.5),
+        Every(5400, datetime(2026, 3, 29, 0, 10, tzinfo=UTC)),
+    ],
+    ids=str,
+)
+def test_ticks_of_many_kinds_are_counted_by_the_hour(rule: ScheduleRule) -> None:
+    around = ms("2026-03-29 00:00")
+
+    assert count_by_hour(rule, around + 123, around // HOUR, 6) == counted(rule, around + 123, around // HOUR, 6)
+
+
+@pytest.mark.parametrize("rule", [Cron("* * * * * *", "Asia/Kolkata"), Cron("* * * * * *"), Every(1)], ids=str)
+def test_a_week_of_seconds_is_counted_without_walking_through_it(rule: ScheduleRule) -> None:
+    now = ms("2026-06-01 10:20")
+    started = time.process_time()
+
+    found = count_by_hour(rule, now, now // HOUR, 7 * 24)
+
+    assert time.process_time() - started < 1
+    assert found == [40 * 60 - 1, *[3600] * 167]
 
 
 # --- equal distances ---------------------------------------------------------------------------------------------

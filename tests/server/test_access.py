@@ -296,3 +296,24 @@ async def test_other_origins_may_use_it_only_where_they_are_named(rota: Rota) ->
     for origin in ("*", "shop.example", "https://shop.example/"):
         with pytest.raises(ConfigurationError):
             create_app(rota, cors_origins=[origin])
+
+
+async def test_the_dashboard_is_told_where_traces_are_looked_at(rota: Rota) -> None:
+    template = "https://tracing.example/explore?trace={trace_id}"
+    async with open_api(create_app(rota, auth="none", trace_url=template)) as api:
+        assert (await api.ask("GET", "/api/session"))["trace_url"] == template
+    async with open_api(create_app(rota, auth="none")) as api:
+        assert (await api.ask("GET", "/api/session"))["trace_url"] is None
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "javascript:alert('{trace_id}')", "data:text/html,{trace_id}", "//tracing.example/{trace_id}",
+        "https:///{trace_id}", "tracing.example/{trace_id}", "https://tracing.example/trace", "https://[{trace_id}",
+        "https://tracing.example/ {trace_id}", " javascript:{trace_id}", "https://tracing.example/\n{trace_id}", "",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_of_a_trace_is_refused_with_an_example(rota: Rota, template: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"https://tracing\.example/trace/\{trace_id\}"):
+        create_app(rota, auth="none", trace_url=template)

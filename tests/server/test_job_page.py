@@ -120,3 +120,16 @@ async def test_no_number_loses_a_digit_on_its_way(api: Api, rota: Rota) -> None:
     job = await api.job(job_id)
 
     assert (job["data"], job["meta_text"]) == (f'{{"n":{large}}}', f'{{"n":{large}}}')
+
+
+async def test_a_job_says_which_trace_it_belongs_to(api: Api, rota: Rota) -> None:
+    @rota.task(queue="mail")
+    def send() -> None: ...
+
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    traced = await rota.enqueue(send.call().traced({"traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"}))
+    hostile = await rota.enqueue(send.call().traced({"traceparent": "javascript:alert(1)"}))
+
+    assert (await api.job(traced.id))["trace_id"] == trace_id
+    assert (await api.job(hostile.id))["trace_id"] is None
+    assert (await api.job(await api.enqueue()))["trace_id"] is None

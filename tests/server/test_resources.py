@@ -7,12 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from rota import Every, Rota
 from rota.core.schedule import Decision, decode_schedule
+from rota.server.tokens import Role, Tokens
 from rota.store.schedules import ScheduleStore
 from tests.client.hands import Hand
-from tests.server.api import Api
+from tests.server.api import Api, open_api
 from tests.server.test_jobs import handle
 from tests.server.test_operations import ended
 from tests.servers import Server
@@ -450,6 +452,41 @@ async def test_the_latest_runs_of_a_schedule_are_shown_with_what_became_of_them(
 
     assert [run["status"] for run in runs] == ["PENDING", None, None]
     assert runs[0]["at"].endswith("+09:00")
+
+
+async def test_what_is_ahead_is_told_hour_by_hour_of_one_queue_or_of_all(api: Api, rota: Rota) -> None:
+    @rota.task(queue="mail")
+    def report() -> None: ...
+
+    await rota.schedules.put("often", Every(60), report.call())
+    await rota.schedules.put("others", Every(1), report.using(queue="images").call())
+    for queue in ("mail", "images", "images"):
+        await api.enqueue(queue=queue, delay=86_400)
+
+    answer = await api.ask("GET", "/api/schedules/ahead")
+
+    assert (len(answer["hours"]), answer["uncounted"]) == (168, 0)
+    assert answer["hours"][0]["at"] <= answer["at"] < answer["hours"][1]["at"]
+    assert {hour["runs"] for hour in answer["hours"][1:]} == {3660}
+    assert sum(hour["due"] for hour in answer["hours"]) == 3
+    mail = (await api.ask("GET", "/api/schedules/ahead", params={"queue": "mail", "hours": 48}))["hours"]
+    assert (len(mail), mail[1]["runs"], sum(hour["due"] for hour in mail)) == (48, 60, 1)
+    await api.ask("GET", "/api/schedules/ahead", params={"hours": 169}, status=422)
+
+
+async def test_a_limited_token_sees_what_is_ahead_of_its_own_queues(rota: Rota, guarded: FastAPI) -> None:
+    @rota.task(queue="mail")
+    def report() -> None: ...
+
+    await rota.schedules.put("often", Every(60), report.call())
+    await rota.schedules.put("others", Every(1), report.using(queue="images").call())
+    text, _ = await Tokens(rota).create(Role.VIEWER, queues=["mail"])
+
+    async with open_api(guarded, token=text) as limited:
+        answer = await limited.ask("GET", "/api/schedules/ahead")
+        await limited.ask("GET", "/api/schedules/ahead", params={"queue": "images"}, status=403)
+
+    assert answer["hours"][1]["runs"] == 60
 
 
 # --- dead letters ------------------------------------------------------------------------------------------------

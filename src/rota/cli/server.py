@@ -28,6 +28,13 @@ from rota.errors import ConfigurationError
     "--cors-origin", "cors_origins", multiple=True, metavar="URL", help="Pages of this origin may use it, too."
 )
 @click.option("--mask", "masked", multiple=True, metavar="NAME", help="Do not show values of fields with this name.")
+@click.option(
+    "--trace-url",
+    envvar="ROTA_TRACE_URL",
+    show_envvar=True,
+    metavar="URL",
+    help="Where traces are looked at, as https://tracing.example/trace/{trace_id}: the dashboard links to it.",
+)
 @log_format_option
 @log_level_option
 @click.argument("app", metavar="[MODULE:ROTA]", required=False)
@@ -41,6 +48,7 @@ def command(
     auth: str,
     cors_origins: Sequence[str],
     masked: Sequence[str],
+    trace_url: str | None,
     log_format: str,
     log_level: str,
 ) -> int:
@@ -53,7 +61,9 @@ def command(
     from rota.server.settings import MASKED, ServerSettings, check_listening
     from rota.worker.logs import configure
 
-    given = ServerSettings(auth="tokens" if auth == "tokens" else "none", cors_origins=cors_origins)
+    given = ServerSettings(
+        auth="tokens" if auth == "tokens" else "none", cors_origins=cors_origins, trace_url=trace_url
+    )
     check_listening(host, given.auth)
     try:
         from rota.server.app import create_app
@@ -69,7 +79,7 @@ def command(
         check_settings(app, settings, address=rota.address, namespace=rota.namespace)
     configure(log_format, log_level)
     equip(rota)
-    served = create_app(rota, auth=given.auth, cors_origins=cors_origins, mask=(*MASKED, *masked))
+    served = create_app(rota, auth=given.auth, cors_origins=cors_origins, mask=(*MASKED, *masked), trace_url=trace_url)
 
     def say(address: str) -> None:
         output.note(f"store   {rota.address}")

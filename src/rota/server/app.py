@@ -50,13 +50,17 @@ def create_app(
     cors_origins: Sequence[str] = (),
     mask: Sequence[str] = MASKED,
     max_readers: int = 200,
+    trace_url: str | None = None,
 ) -> FastAPI:
     """The HTTP API of a `Rota`, to be served, or mounted in an application of yours: `app.mount("/rota", …)`.
 
     `auth` is "tokens" (see `rota token`), "none" (everybody is an admin; only this machine is served), or a function
-    that takes the request and returns an `Identity`, or None. Raises ConfigurationError.
+    that takes the request and returns an `Identity`, or None. `trace_url`, as https://tracing.example/trace/{trace_id},
+    is where the dashboard links the traces of jobs to. Raises ConfigurationError.
     """
-    settings = ServerSettings(auth=auth, cors_origins=tuple(cors_origins), mask=tuple(mask), max_readers=max_readers)
+    settings = ServerSettings(
+        auth=auth, cors_origins=tuple(cors_origins), mask=tuple(mask), max_readers=max_readers, trace_url=trace_url
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:

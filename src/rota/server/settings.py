@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from rota.errors import ConfigurationError
 
@@ -20,6 +21,8 @@ MASKED: Final = (
 )  # fmt: skip
 #: Above what a job may take: names, options, and the JSON around them.
 BODY_OVERHEAD: Final = 64 * 1024
+#: What the id of a trace takes the place of.
+TRACE_ID: Final = "{trace_id}"
 
 #: "tokens": bearer tokens, and logins with one. "none": everybody is an admin, on the loopback alone. A function: the
 #: host application says who asks, or None.
@@ -38,6 +41,8 @@ class ServerSettings:
     mask: Sequence[str] = MASKED
     #: Readers of `/api/events` at the same time.
     max_readers: int = 200
+    #: Where a trace is looked at: "https://tracing.example/trace/{trace_id}". None: traces are not linked.
+    trace_url: str | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.auth) and self.auth not in ("tokens", "none"):
@@ -45,6 +50,22 @@ class ServerSettings:
         for origin in self.cors_origins:
             if origin == "*" or not origin.startswith(("http://", "https://")) or origin.count("/") != 2:
                 raise ConfigurationError(f"an origin is named in full, as https://shop.example, not {origin!r}")
+        if self.trace_url is not None:
+            _check_trace_url(self.trace_url)
+
+
+def _check_trace_url(template: str) -> None:
+    """Refuses what would be no link to a trace, or one that runs in the reader's page."""
+    known = template.replace(TRACE_ID, "0" * 32)
+    try:
+        parts = urlsplit(known)
+    except ValueError:
+        parts = urlsplit("")
+    is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and known.isprintable() and " " not in known
+    if not is_address or TRACE_ID not in template:
+        raise ConfigurationError(
+            f"{template!r} leads to no trace: give an address as https://tracing.example/trace/{TRACE_ID}"
+        )
 
 
 @lru_cache(maxsize=1_000)

@@ -92,6 +92,7 @@ class JobShapes:
             "lock_detail": _job_lock(record, lock),
             "step": _step_of(record, flow) if flow is not None else None,
             "handled_by": next((e.note for e in reversed(snapshot.history) if e.verb == "alert"), "") or None,
+            "trace_id": options.trace_id or None,
             "limits": {
                 "attempts": options.attempts,
                 "timeout_ms": options.timeout_ms,

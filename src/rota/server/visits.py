@@ -36,6 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 OVERVIEW_S: Final = 0.5
 SURROUNDINGS_S: Final = 15.0
 SUGGESTIONS_S: Final = 5.0
+AHEAD_S: Final = 1.0
 #: What a small chart of a queue shows.
 SPARK_MINUTES: Final = 60
 
@@ -55,6 +56,7 @@ class Server:
         self.overview = Shared(rota.overview, OVERVIEW_S)
         self.surroundings = Shared(partial(read_surroundings, rota), SURROUNDINGS_S)
         self.suggestions = Shared(rota.suggestions, SUGGESTIONS_S)
+        self.ahead = Shared(rota.schedules.ahead, AHEAD_S)
         self.minutes = Shared(self._minutes, SURROUNDINGS_S)
         #: What the readers of `/api/events` hear, and how many they are.
         self.feed = Feed(rota)

@@ -4,6 +4,7 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { answer, api, type Schemas } from "@/api/client";
 import { keys } from "@/api/keys";
+import { HOUR_MS, WEEKS } from "@/lib/hours";
 import { learnServerTime } from "@/lib/now";
 import { moves } from "@/live/changes";
 
@@ -52,11 +53,27 @@ export const RANGES = {
 
 export type Range = keyof typeof RANGES;
 
+/** How often the hours of the week are worth another look. */
+export const WEEKS_MS = 600_000;
+
 export function historyQuery(range: Range, queue: string | undefined) {
   const { sinceS: since, stepS: step } = RANGES[range];
   return queryOptions({
     queryKey: keys.metrics({ range, queue }),
     queryFn: () => answer(api.GET("/api/metrics/history", { params: { query: { since, step, queue } } })),
+  });
+}
+
+/** What every hour of the last weeks brought. It is a long answer of which little changes. */
+export function weeksQuery(queue: string | undefined) {
+  return queryOptions({
+    queryKey: keys.metrics({ hours: WEEKS, queue }),
+    queryFn: async () => {
+      const query = { since: (WEEKS * 7 * 24 * HOUR_MS) / 1000, step: HOUR_MS / 1000, queue };
+      const { points } = await answer(api.GET("/api/metrics/history", { params: { query } }));
+      return points.map(({ at, completed, failed }) => ({ at, completed, failed }));
+    },
+    staleTime: WEEKS_MS,
   });
 }
 

@@ -16,6 +16,14 @@ export const schedulesQuery = queryOptions({
   meta: { live: ({ verb }) => verb === "schedule" },
 });
 
+export type Ahead = Schemas["AheadAnswer"];
+
+/** What each hour of the next week brings: runs of schedules, and scheduled jobs. Read again with the schedules. */
+export const aheadQuery = queryOptions({
+  queryKey: [...keys.schedules, "ahead"],
+  queryFn: () => answer(api.GET("/api/schedules/ahead")),
+});
+
 /** So many are shown. */
 const RUNS = 5;
 

@@ -9,6 +9,7 @@ export function Badge({ children, className, title }: { children: ReactNode; cla
       title={title}
       className={classes(
         "inline-flex items-center gap-1.5 rounded px-1.5 py-0.5 text-xs font-medium whitespace-nowrap",
+        "-outline-offset-1 contrast-more:outline-1 forced-colors:outline-1",
         className ?? "bg-sunken text-muted",
       )}
     >
@@ -23,7 +24,7 @@ function ToneBadge({ tone, isMoving }: { tone: Tone; isMoving: boolean }) {
       <span
         aria-hidden
         className={classes(
-          "size-1.5 rounded-full",
+          "size-1.5 rounded-full forced-color-adjust-none",
           tone.mark,
           isMoving && "animate-[breathe_1.6s_ease-in-out_infinite]",
         )}

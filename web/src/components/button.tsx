@@ -4,10 +4,10 @@ import type { ComponentProps } from "react";
 import { classes } from "@/lib/classes";
 
 const LOOKS = {
-  primary: "bg-accent text-accent-text hover:opacity-90",
+  primary: "bg-accent text-accent-text hover:opacity-90 forced-color-adjust-none",
   plain: "bg-surface border border-line-strong/50 text-text hover:bg-sunken",
   quiet: "text-muted hover:text-text hover:bg-sunken",
-  danger: "bg-failed text-bg hover:opacity-90",
+  danger: "bg-failed text-bg hover:opacity-90 forced-color-adjust-none",
 } as const;
 
 interface ButtonProps extends ComponentProps<"button"> {

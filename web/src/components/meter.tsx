@@ -10,9 +10,15 @@ export function Meter({ value, label, className }: { value: number; label: strin
       aria-valuenow={Math.round(width)}
       aria-valuemin={0}
       aria-valuemax={100}
-      className={classes("h-1.5 overflow-hidden rounded-full bg-sunken", className)}
+      className={classes(
+        "h-1.5 overflow-hidden rounded-full bg-sunken contrast-more:border forced-colors:border",
+        className,
+      )}
     >
-      <div className="h-full rounded-full bg-accent transition-[width] duration-300" style={{ width: `${width}%` }} />
+      <div
+        className="h-full rounded-full bg-accent forced-color-adjust-none transition-[width] duration-300"
+        style={{ width: `${width}%` }}
+      />
     </div>
   );
 }

@@ -16,6 +16,17 @@ export function short(value: number): string {
   return `${Math.abs(scaled) < 100 ? scaled.toFixed(1) : Math.round(scaled).toString()} ${unit}`;
 }
 
+/** A count where there is hardly any room: "999", "1.2k", "12k", "4.5M". Four characters at most. */
+export function tiny(value: number): string {
+  let scaled = value;
+  for (const unit of ["", "k", "M", "G"]) {
+    if (scaled < 999.5)
+      return `${unit !== "" && scaled < 9.95 ? scaled.toFixed(1) : Math.round(scaled).toString()}${unit}`;
+    scaled /= 1000;
+  }
+  return "many";
+}
+
 /** "1 job", "2 jobs". */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;

@@ -58,3 +58,12 @@ export function day(at: string | number, zone: Zone = "local"): string {
     ...(zone === "utc" ? { timeZone: "UTC" } : {}),
   }).format(new Date(at));
 }
+
+/** The day of this week or the next: "Thu 19". */
+export function weekdayAndDay(at: string | number, zone: Zone = "local"): string {
+  return new Intl.DateTimeFormat("en-GB", {
+    weekday: "short",
+    day: "numeric",
+    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
+  }).format(new Date(at));
+}

@@ -14,7 +14,7 @@ import {
   type LogLine,
 } from "@/api/job";
 import { keys, removalOf } from "@/api/keys";
-import { useMay } from "@/api/session";
+import { useMay, useSession } from "@/api/session";
 import { StateBadge } from "@/components/badge";
 import { Button } from "@/components/button";
 import { CopyButton } from "@/components/copy";
@@ -140,6 +140,7 @@ function HistoryTab({ id }: { id: string }) {
 
 function Overview({ id, job, lines }: { id: string; job: Job; lines: readonly LogLine[] }) {
   const isRunning = job.status === "PROCESSING";
+  const traceUrl = useSession().trace_url;
   return (
     <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">
       <div className="flex min-w-0 flex-col gap-4">
@@ -175,7 +176,7 @@ function Overview({ id, job, lines }: { id: string; job: Job; lines: readonly Lo
       <div className="flex min-w-0 flex-col gap-4">
         <RelationsPanel id={id} job={job} />
         <Panel title="Facts">
-          <JobFacts job={job} />
+          <JobFacts job={job} traceUrl={traceUrl} />
         </Panel>
         <Panel title="Limits">
           <JobLimits job={job} />

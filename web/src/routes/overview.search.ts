@@ -8,8 +8,14 @@ export interface OverviewSearch {
   readonly range?: Exclude<Range, "hour">;
   /** Charts of this queue alone. */
   readonly queue?: string;
+  /** What the hours of the week are coloured by; completed jobs where nothing is said. */
+  readonly hours?: "failed";
 }
 
 export function readOverviewSearch(search: Record<string, unknown>): OverviewSearch {
-  return { range: oneOf(search.range, ["day", "month"]), queue: text(search.queue) };
+  return {
+    range: oneOf(search.range, ["day", "month"]),
+    queue: text(search.queue),
+    hours: oneOf(search.hours, ["failed"]),
+  };
 }

@@ -10,6 +10,8 @@ import {
   type Overview,
   type Range,
   type TaskFigures,
+  weeksQuery,
+  WEEKS_MS,
 } from "@/api/overview";
 import { useSession } from "@/api/session";
 import { Button } from "@/components/button";
@@ -22,9 +24,12 @@ import { Spans, Throughput } from "@/components/overview/history";
 import { QueueTable } from "@/components/overview/queue-table";
 import { TaskTable } from "@/components/overview/task-table";
 import { OverviewTiles } from "@/components/overview/tiles";
+import { WeekHours } from "@/components/overview/week-hours";
 import { Page } from "@/components/page";
 import { Panel } from "@/components/panel";
+import { WEEKS } from "@/lib/hours";
 import { bytes, percent, short } from "@/lib/numbers";
+import { useSeen } from "@/lib/seen";
 import { usePolling, useWhileLive } from "@/live/polling";
 import type { OverviewSearch } from "@/routes/overview.search";
 
@@ -113,6 +118,7 @@ function Filled({ overview }: { overview: Overview }) {
         <Tasks title="Slowest tasks" order="slowest" query={slowest} words={words} />
         <Tasks title="Most failing tasks" order="failing" query={failing} words={words} />
       </div>
+      <Weeks queue={queue} of={search.hours ?? "completed"} onChange={(hours) => show({ hours })} />
     </Page>
   );
 }
@@ -159,6 +165,44 @@ function Charts({ history, words }: { history: UseQueryResult<History>; words: s
         </Panel>
       </div>
     </>
+  );
+}
+
+interface WeeksProps {
+  queue: string | undefined;
+  of: "completed" | "failed";
+  onChange: (of: OverviewSearch["hours"]) => void;
+}
+
+/** Read only while it can be seen: it stands at the end of the page, and its answer is long. */
+function Weeks({ queue, of, onChange }: WeeksProps) {
+  const [ref, isSeen] = useSeen<HTMLDivElement>();
+  const hours = useQuery({ ...weeksQuery(queue), enabled: isSeen, refetchInterval: usePolling(WEEKS_MS) });
+  return (
+    <div ref={ref}>
+      <Panel
+        title={`By weekday and hour, the last ${WEEKS} weeks`}
+        actions={
+          <Choice
+            label="Show"
+            value={of}
+            onChange={(chosen) => onChange(chosen === "completed" ? undefined : chosen)}
+            options={[
+              { value: "completed", label: "Completed" },
+              { value: "failed", label: "Failed" },
+            ]}
+          />
+        }
+      >
+        {isSeen || hours.data !== undefined ? (
+          <Loaded query={hours} lines={7}>
+            {(data) => <WeekHours hours={data} of={of} />}
+          </Loaded>
+        ) : (
+          <div className="h-56" />
+        )}
+      </Panel>
+    </div>
   );
 }
 

@@ -5,6 +5,7 @@ import { useCallback, useState } from "react";
 
 import { keys } from "@/api/keys";
 import {
+  aheadQuery,
   changeSchedule,
   draftOf,
   pauseSchedule,
@@ -29,6 +30,8 @@ import { FilterField } from "@/components/filter-field";
 import { JobLink } from "@/components/links";
 import { Empty, FilteredEmpty, Loaded } from "@/components/looks";
 import { Page } from "@/components/page";
+import { Panel } from "@/components/panel";
+import { AheadMap, aheadWords } from "@/components/schedules/ahead";
 import { ScheduleEditor } from "@/components/schedules/editor";
 import { ScheduleRuns } from "@/components/schedules/runs";
 import { ScheduleList } from "@/components/schedules/schedule-list";
@@ -38,6 +41,7 @@ import { plural } from "@/lib/numbers";
 import { usePaused } from "@/lib/pause";
 import { gapOf } from "@/lib/rule";
 import { useSeen } from "@/lib/seen";
+import { useZone } from "@/lib/zone";
 import { usePolling } from "@/live/polling";
 import type { SchedulesSearch } from "@/routes/schedules.search";
 
@@ -116,6 +120,7 @@ export function SchedulesRoute() {
         </>
       }
     >
+      <WhatIsAhead zone={zone} />
       <Loaded query={schedules} lines={8}>
         {(all) => {
           if (all.length === 0) {
@@ -162,6 +167,23 @@ export function SchedulesRoute() {
       )}
       {editing !== null && <Editing schedule={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
     </Page>
+  );
+}
+
+function WhatIsAhead({ zone }: { zone: TimesIn }) {
+  const chosen = useZone();
+  const ahead = useQuery({ ...aheadQuery, refetchInterval: usePolling(LOOK_MS) });
+  return (
+    // On a phone it is longer than the screen: what can be acted upon comes first.
+    <Panel
+      title="Ahead"
+      className="max-lg:order-last"
+      actions={ahead.data && <span className="figures text-xs text-muted">{aheadWords(ahead.data)}</span>}
+    >
+      <Loaded query={ahead} lines={8}>
+        {(data) => <AheadMap ahead={data} zone={zone === "own" ? chosen : zone} />}
+      </Loaded>
+    </Panel>
   );
 }
 

@@ -84,7 +84,7 @@ function StateChip({ state, isChosen, onToggle }: { state: WorkflowState; isChos
         isChosen ? classes("border-transparent font-medium", tone.badge) : "text-muted hover:bg-sunken hover:text-text",
       )}
     >
-      <span aria-hidden className={classes("size-1.5 rounded-full", tone.mark)} />
+      <span aria-hidden className={classes("size-1.5 rounded-full forced-color-adjust-none", tone.mark)} />
       {tone.label}
     </button>
   );

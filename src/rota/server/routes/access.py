@@ -113,4 +113,5 @@ def _session(server: Server, identity: Identity, session: Session | None) -> dic
         "queues": identity.queues,
         "csrf": session.csrf if session is not None else None,
         "version": VERSION,
+        "trace_url": server.settings.trace_url,
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
+from rota.core.history import HOUR_MS
 from rota.core.schedule import (
     Cron,
     Every,
@@ -18,13 +20,14 @@ from rota.core.schedule import (
     ticks,
     zone_of,
 )
-from rota.core.shapes import moment
+from rota.core.shapes import exact_moment, moment
 from rota.errors import InvalidOption, ScheduleNotFound
-from rota.schedules import ScheduledRun, ScheduleInfo
+from rota.schedules import MOST_AHEAD, ScheduledRun, ScheduleInfo
 from rota.server.answers import KeyedRoute
 from rota.server.enqueueing import make_call, read_time, split_data
 from rota.server.schemas.base import Done, QueueName
 from rota.server.schemas.schedules import (
+    AheadAnswer,
     CronRule,
     EveryRule,
     NewSchedule,
@@ -64,6 +67,27 @@ async def preview_schedule(visit: Viewer, body: PreviewSchedule) -> Response:
     now = await (await visit.rota.checked_views()).now()
     coming = [datetime.fromtimestamp(tick / 1000, zone).isoformat() for tick in islice(ticks(rule, now), body.count)]
     return reply({"success": True, "words": in_words(rule), "next_runs": coming})
+
+
+@router.get("/api/schedules/ahead", response_model=AheadAnswer)
+async def show_ahead(
+    visit: Viewer,
+    queue: QueueName | None = None,
+    hours: Annotated[int, Query(ge=1, le=MOST_AHEAD)] = MOST_AHEAD,
+) -> Response:
+    """What the next hours bring, a week at most: runs of schedules, and scheduled jobs. It may be a second old."""
+    if queue is not None:
+        visit.check_queue(queue)
+    ahead = await visit.server.ahead.get()
+    sums = [
+        [sum(hour) for hour in zip([0] * ahead.hours, *_chosen(visit, by_queue, queue), strict=True)]
+        for by_queue in (ahead.runs, ahead.due)
+    ]
+    found = [
+        {"at": exact_moment(ahead.since + place * HOUR_MS), "runs": runs, "due": due}
+        for place, (runs, due) in enumerate(islice(zip(*sums, strict=True), hours))
+    ]
+    return reply({"success": True, "at": exact_moment(ahead.at), "hours": found, "uncounted": ahead.uncounted})
 
 
 @router.get("/api/schedules/{schedule_id}", response_model=ScheduleAnswer)
@@ -168,6 +192,11 @@ async def _known(visit: Visit, schedule_id: str) -> ScheduleInfo | None:
         return await visit.rota.schedules.get(schedule_id)
     except ScheduleNotFound:
         return None
+
+
+def _chosen(visit: Visit, by_queue: Mapping[str, Sequence[int]], queue: str | None) -> list[Sequence[int]]:
+    """What is said of one queue, or of all that the caller may see."""
+    return [by_queue[name] for name in visit.visible(by_queue) if queue in (None, name)]
 
 
 def _rule(asked: CronRule | EveryRule) -> ScheduleRule:

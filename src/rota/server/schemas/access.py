@@ -28,6 +28,8 @@ class SessionAnswer(Answer):
     #: Goes into the header X-CSRF-Token of every change; null where there is no session.
     csrf: str | None
     version: str
+    #: Where a trace is looked at, with {trace_id} in place of its id; null where nobody said so.
+    trace_url: str | None
 
 
 class AuditEntry(Answer):

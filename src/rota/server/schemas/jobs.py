@@ -247,6 +247,8 @@ class JobDetail(Job):
     step: JobStep | None
     #: The job that handles its failure.
     handled_by: str | None
+    #: The trace that it was enqueued in, 32 hex digits; null where there was none.
+    trace_id: str | None
     #: JSON text; null until it has completed.
     result: str | None
     obstacle: JobObstacle | None

@@ -107,6 +107,27 @@ class ScheduleRunsAnswer(Answer):
     runs: list[ScheduleRun]
 
 
+class HourAhead(Answer):
+    """What one hour brings."""
+
+    #: When it begins.
+    at: str
+    #: Runs of schedules, by their rules: each may make a job.
+    runs: int
+    #: Scheduled jobs that fall due, retries among them.
+    due: int
+
+
+class AheadAnswer(Answer):
+    """What the next hours bring. The first has begun: only what is left of it counts, and what is overdue."""
+
+    success: Yes
+    at: str
+    hours: list[HourAhead]
+    #: Schedules whose runs are not in it: it takes the first thousand.
+    uncounted: int
+
+
 class ScheduleAnswer(Answer):
     """One schedule."""
 

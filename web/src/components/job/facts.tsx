@@ -1,15 +1,18 @@
 /** What a job is, and what bounds it. */
 
 import { Link } from "@tanstack/react-router";
+import { ExternalLink } from "lucide-react";
 
 import type { Job } from "@/api/job";
 import { Badge } from "@/components/badge";
+import { CopyButton } from "@/components/copy";
 import { Facts } from "@/components/facts";
 import { JsonViewer } from "@/components/json/viewer";
 import { Moment, Span } from "@/components/moment";
 import { count } from "@/lib/numbers";
 import type { Filter } from "@/lib/filter";
 import { duration } from "@/lib/time";
+import { traceAddress } from "@/lib/trace";
 
 /** The smaller, the earlier. */
 export const PRIORITIES: readonly { readonly value: number; readonly label: string }[] = [
@@ -34,7 +37,7 @@ function Filtered({ filter, children }: { filter: Filter; children: string }) {
   );
 }
 
-export function JobFacts({ job }: { job: Job }) {
+export function JobFacts({ job, traceUrl }: { job: Job; traceUrl: string | null }) {
   return (
     <Facts
       facts={[
@@ -77,10 +80,36 @@ export function JobFacts({ job }: { job: Job }) {
             </span>
           ),
         ],
+        ["Trace", job.trace_id && <Trace id={job.trace_id} url={traceUrl} />],
         ["Run", <span className="font-mono text-[13px]">{job.run}</span>],
         ["Same id", <Filtered filter={{ queue: job.queue, text: idOf(job) }}>other runs of this id</Filtered>],
       ]}
     />
+  );
+}
+
+/** The trace that it belongs to; a link where the server says where traces are looked at. */
+function Trace({ id, url }: { id: string; url: string | null }) {
+  const address = traceAddress(url, id);
+  return (
+    <span className="flex items-start gap-1">
+      <span className="min-w-0 font-mono text-[13px] break-all">
+        {address === null ? (
+          id
+        ) : (
+          <a
+            href={address}
+            target="_blank"
+            rel="noopener noreferrer"
+            className="rounded-sm underline underline-offset-2"
+          >
+            {id}
+            <ExternalLink aria-label="in a new tab" className="ml-1 inline size-3" />
+          </a>
+        )}
+      </span>
+      <CopyButton text={id} label="Copy the trace id" />
+    </span>
   );
 }
 

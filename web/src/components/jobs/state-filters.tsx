@@ -60,7 +60,9 @@ function StateButton({ label, mark, title, total, isChosen, onPress }: StateButt
         isChosen ? "border-accent bg-accent-soft font-medium" : "border-line bg-surface text-muted hover:text-text",
       )}
     >
-      {mark !== undefined && <span aria-hidden className={classes("size-2 rounded-full", mark)} />}
+      {mark !== undefined && (
+        <span aria-hidden className={classes("size-2 rounded-full forced-color-adjust-none", mark)} />
+      )}
       {label}
       {total !== null && (
         <span className="figures min-w-4 text-right text-text" title={count(total)}>

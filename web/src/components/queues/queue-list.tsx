@@ -92,7 +92,10 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
           {JOB_STATES.map((state) => (
             <div key={state} className="min-w-20">
               <dt className="flex items-center gap-1.5 text-xs text-muted">
-                <span aria-hidden className={classes("size-1.5 rounded-full", JOB_TONES[state].mark)} />
+                <span
+                  aria-hidden
+                  className={classes("size-1.5 rounded-full forced-color-adjust-none", JOB_TONES[state].mark)}
+                />
                 {JOB_TONES[state].label}
               </dt>
               <dd className={classes("figures text-base", queue.stats[state] === 0 && "text-muted")}>

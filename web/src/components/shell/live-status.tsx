@@ -25,7 +25,7 @@ export function LiveStatus() {
       title={isPaused ? "Go on updating" : "Hold everything still"}
       className="flex h-8 items-center gap-2 rounded-md px-2 text-[13px] text-muted hover:bg-sunken hover:text-text"
     >
-      <span aria-hidden className={classes("size-2 rounded-full", MARKS[status])} />
+      <span aria-hidden className={classes("size-2 rounded-full forced-color-adjust-none", MARKS[status])} />
       <span role="status" className="hidden sm:inline">
         {WORDS[status]}
       </span>

@@ -111,13 +111,15 @@ export function Gantt({ workflow, isCriticalOnly, onCriticalOnly }: GanttProps) 
           <span aria-hidden className={classes("h-2 w-4 rounded-full", WAIT)} /> waited
         </span>
         <span className="flex items-center gap-1.5">
-          <span aria-hidden className="h-2 w-4 rounded-full bg-completed" /> an attempt that succeeded
+          <span aria-hidden className="h-2 w-4 rounded-full bg-completed forced-color-adjust-none" /> an attempt that
+          succeeded
         </span>
         <span className="flex items-center gap-1.5">
-          <span aria-hidden className="h-2 w-4 rounded-full bg-failed" /> one that failed
+          <span aria-hidden className="h-2 w-4 rounded-full bg-failed forced-color-adjust-none" /> one that failed
         </span>
         <span className="flex items-center gap-1.5">
-          <span aria-hidden className="h-4 w-1 rounded-full bg-accent" /> critical path: what decides how long it takes
+          <span aria-hidden className="h-4 w-1 rounded-full bg-accent forced-color-adjust-none" /> critical path: what
+          decides how long it takes
           {critical.size > 0 && ` (${plural(critical.size, "step")})`}
         </span>
       </p>

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from rota import Job
 from tests.browser.site import Site
@@ -145,3 +146,23 @@ async def test_a_change_is_shown_by_the_push(
         f"\n{case.path}: from the change {statistics.median(from_store):.0f} ms, from its event "
         f"{statistics.median(from_push):.0f} ms; at best {min(from_store):.0f} ms, at worst {max(from_store):.0f} ms"
     )
+
+
+async def test_what_happens_before_the_stream_is_open_is_shown_once_it_is(site: Site, page: Page) -> None:
+    opened = asyncio.Event()
+    await page.add_init_script(WATCH)
+
+    async def hold(route: Route) -> None:
+        await opened.wait()
+        await route.continue_()
+
+    await page.route("**/api/events*", hold)
+    job = await site.tasks.greet.enqueue("ann")
+    await page.goto(f"/jobs/{job.id}")
+    main = page.get_by_role("main")
+    await expect(main.get_by_text("pending", exact=True)).to_be_visible()
+
+    await job.cancel("not needed")
+    opened.set()
+
+    await expect(main.get_by_text("cancelled", exact=True)).to_be_visible()

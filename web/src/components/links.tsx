@@ -10,11 +10,19 @@ import { classes } from "@/lib/classes";
 const LOOK = "inline-block min-h-[24px] min-w-[24px] rounded-sm leading-6 underline-offset-2 hover:underline";
 const NAME = "link font-mono text-[13px] break-all";
 
+/** Which run of a job is meant matters to the server, and seldom to the reader. */
+const RUN = /@[0-9a-z]{9}$/;
+
 /** A job, by its id. */
 export function JobLink({ id, children, className }: { id: string; children?: ReactNode; className?: string }) {
   return (
-    <Link to="/jobs/$id" params={{ id }} className={classes(LOOK, className ?? NAME)}>
-      {children ?? id}
+    <Link
+      to="/jobs/$id"
+      params={{ id }}
+      title={children === undefined ? id : undefined}
+      className={classes(LOOK, className ?? NAME)}
+    >
+      {children ?? id.replace(RUN, "")}
     </Link>
   );
 }

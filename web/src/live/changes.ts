@@ -3,6 +3,7 @@
 import type { Query, QueryClient } from "@tanstack/react-query";
 
 import { removalOf } from "@/api/keys";
+import { serverNow } from "@/lib/now";
 
 /**
  * Some runs of a queue went through a verb. `runs` names the first fifty. Where the verb is "schedule", "worker" or
@@ -51,6 +52,16 @@ export class Freshener {
       const concerns = query.meta?.live;
       if (!concerns || this.client.isMutating({ mutationKey: removalOf(query.queryKey) }) > 0) continue;
       if (changes.some(concerns)) this.refresh(query);
+    }
+  }
+
+  /** Something may have happened that nothing told of: all that changes while one looks is read again. */
+  applyUnknown(): void {
+    const unknown = { queue: "", verb: "", count: 0, runs: [], at: new Date(serverNow()).toISOString() };
+    for (const query of this.client.getQueryCache().findAll({ type: "active" })) {
+      if (!query.meta?.live) continue;
+      query.meta.live(unknown);
+      this.refresh(query);
     }
   }
 

@@ -27,7 +27,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     const freshener = new Freshener(client);
     const opened = new Stream(topics, {
       onChanges: (changes) => freshener.apply(changes),
-      onReset: () => void client.invalidateQueries(),
+      onReset: () => freshener.applyUnknown(),
       onStatus: (changed) => {
         setStatus(changed);
         if (changed === "live") void client.refetchQueries({ type: "active", predicate: isUnanswered });

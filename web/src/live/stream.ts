@@ -7,7 +7,7 @@ export type Status = "connecting" | "live" | "paused" | "lost";
 
 interface Callbacks {
   onChanges(changes: readonly Change[]): void;
-  /** What was missed cannot be told: everything is read again. */
+  /** What was missed cannot be told. */
   onReset(): void;
   onStatus(status: Status): void;
 }
@@ -18,7 +18,6 @@ export class Stream {
   private source: EventSource | null = null;
   private lastId = "";
   private failures = 0;
-  private wasOpen = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isPaused = false;
 
@@ -62,9 +61,8 @@ export class Stream {
     this.source = source;
     if (this.failures === 0) this.callbacks.onStatus("connecting");
     source.onopen = () => {
-      // Whoever has heard of nothing yet does not know where to go on.
-      if ((this.failures > 0 || this.wasOpen) && !this.lastId) this.callbacks.onReset();
-      this.wasOpen = true;
+      // Whoever has heard of nothing yet does not know where to go on; and what was read before this may be old already.
+      if (!this.lastId) this.callbacks.onReset();
       this.failures = 0;
       this.callbacks.onStatus("live");
     };

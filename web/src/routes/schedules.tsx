@@ -120,7 +120,8 @@ export function SchedulesRoute() {
         </>
       }
     >
-      <WhatIsAhead zone={zone} />
+      {/* Where even the schedules cannot be read, one complaint is enough. */}
+      {schedules.data !== undefined && <WhatIsAhead zone={zone} />}
       <Loaded query={schedules} lines={8}>
         {(all) => {
           if (all.length === 0) {

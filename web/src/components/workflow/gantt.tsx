@@ -85,9 +85,9 @@ export function Gantt({ workflow, isCriticalOnly, onCriticalOnly }: GanttProps) 
         </ol>
         {undos.length > 0 && (
           <>
-            <h3 id="gantt-undos" className="border-b border-b-line/60 bg-sunken px-4 py-1.5 text-xs text-muted">
+            <h2 id="gantt-undos" className="border-b border-b-line/60 bg-sunken px-4 py-1.5 text-xs text-muted">
               Compensations
-            </h3>
+            </h2>
             <ol aria-labelledby="gantt-undos">
               {undos.map(({ index, name, jobId, tone, stretches }) => (
                 <Row

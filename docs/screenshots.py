@@ -37,6 +37,7 @@ HISTORY_S: Final = 65.0
 
 async def _open_palette(page: Page) -> None:
     await page.keyboard.press("Control+k")
+    await page.get_by_role("dialog").wait_for()
     await page.keyboard.type("dead")
 
 

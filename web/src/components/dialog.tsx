@@ -18,6 +18,15 @@ interface DialogProps {
   className?: string;
 }
 
+/** What is to be filled in has the focus; without it, the first button would: the one that closes. */
+function focusField(event: Event): void {
+  const content = event.currentTarget as HTMLElement;
+  const field = content.querySelector<HTMLElement>("input:not([type=checkbox]), textarea, select");
+  if (field === null) return;
+  event.preventDefault();
+  field.focus();
+}
+
 export function Dialog({ isOpen, onClose, title, description, children, actions, className }: DialogProps) {
   return (
     <Radix.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
@@ -25,6 +34,7 @@ export function Dialog({ isOpen, onClose, title, description, children, actions,
         <Radix.Overlay className="fixed inset-0 z-40 bg-[#000]/50" />
         <Radix.Content
           {...(description === undefined ? { "aria-describedby": undefined } : {})}
+          onOpenAutoFocus={focusField}
           className={classes(
             "fixed top-[12vh] left-1/2 z-50 flex max-h-[80vh] w-[calc(100vw-2rem)] max-w-lg -translate-x-1/2 flex-col rounded-lg border bg-raised shadow-pop",
             className,

@@ -42,7 +42,7 @@ function Changes() {
   return (
     <>
       <div className="flex flex-wrap gap-2">
-        <FilterField label="What: a job, a queue …" value={search.target ?? ""} onChange={byTarget} />
+        <FilterField label="Job or queue" value={search.target ?? ""} onChange={byTarget} />
         <FilterField label="Action, as pause" value={search.action ?? ""} onChange={byAction} />
         <FilterField label="Who" value={search.who ?? ""} onChange={byWho} />
       </div>

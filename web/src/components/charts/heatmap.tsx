@@ -40,7 +40,8 @@ interface HeatmapProps {
 /** A table that is coloured by how much is in it. Where it is too wide for the window, it is turned over. */
 export function Heatmap({ label, tone, columns, lines, note }: HeatmapProps) {
   const isWide = useMedia("(min-width: 1024px)");
-  const most = Math.max(0, ...lines.flatMap(({ cells }) => cells.map((cell) => cell?.value ?? 0)));
+  // A single job is no heat, though nothing else may come.
+  const most = Math.max(LEVELS.length, ...lines.flatMap(({ cells }) => cells.map((cell) => cell?.value ?? 0)));
   const [across, down] = isWide
     ? [columns, lines]
     : [

@@ -127,7 +127,7 @@ export function FilterBar({ tokens, known, onChange, onOpen, inputRef }: FilterB
           aria-invalid={problem !== null || undefined}
           aria-describedby={problem === null ? undefined : `${listId}-problem`}
           value={typed}
-          placeholder={tokens.length === 0 ? "state:failed queue:mail, or any text" : ""}
+          placeholder={tokens.length === 0 ? "state:failed, or any text" : ""}
           autoComplete="off"
           autoCapitalize="off"
           spellCheck={false}

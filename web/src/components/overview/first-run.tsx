@@ -16,7 +16,7 @@ if __name__ == "__main__":
 `;
 
 const STEPS = [
-  { title: "Write a task, and enqueue a job of it", file: "quickstart.py", code: PROGRAM },
+  { title: "Write a task", file: "quickstart.py", code: PROGRAM },
   { title: "Start a worker", file: "in a terminal", code: "rota worker quickstart:rota" },
   { title: "Enqueue the job", file: "in another", code: "python quickstart.py" },
 ] as const;

@@ -111,7 +111,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
           <Figure name="In">{rate(queue.arrivals_per_second)}</Figure>
           <Figure name="Out">{rate(queue.services_per_second)}</Figure>
           <Figure name="Failing">
-            {queue.lately.failure_rate === null ? "–" : percent(queue.lately.failure_rate)}
+            <FailureRate value={queue.lately.failure_rate} />
           </Figure>
           <Figure name="Last hour">
             <Sparkline
@@ -140,4 +140,12 @@ function served({ workers, slots, busy }: OverviewQueue): string {
   return workers === 0
     ? "no worker serves it"
     : `${plural(workers, "worker")}, ${busy} of ${plural(slots, "slot")} busy`;
+}
+
+/** From this share on it is no accident any more. */
+const MANY = 0.1;
+
+function FailureRate({ value }: { value: number | null }) {
+  if (value === null) return "–";
+  return <span className={value >= MANY ? "font-medium text-failed" : ""}>{percent(value)}</span>;
 }

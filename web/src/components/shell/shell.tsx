@@ -17,7 +17,10 @@ import { Navigation } from "@/components/shell/navigation";
 import { useShortcuts } from "@/lib/shortcuts";
 import { LiveProvider } from "@/live/live";
 
-const Palette = lazy(() => import("@/components/shell/palette"));
+const loadPalette = () => import("@/components/shell/palette");
+const Palette = lazy(loadPalette);
+/** What is typed right after the shortcut is meant for it, so it has to be there before; but not before the page. */
+const PALETTE_MS = 1000;
 
 export function Shell() {
   return (
@@ -43,6 +46,10 @@ function Frame() {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const mayEnqueue = useMay("operator");
   const navigate = useNavigate();
+  useEffect(() => {
+    const timer = setTimeout(() => void loadPalette().catch(() => undefined), PALETTE_MS);
+    return () => clearTimeout(timer);
+  }, []);
 
   useShortcuts({
     "mod+k": () => setPalette("jump"),

@@ -92,7 +92,7 @@ export function Gantt({ workflow, isCriticalOnly, onCriticalOnly }: GanttProps) 
               {undos.map(({ index, name, jobId, tone, stretches }) => (
                 <Row
                   key={index}
-                  label={<JobLink id={jobId} className="">{`undo ${name}`}</JobLink>}
+                  label={<JobLink id={jobId} className="max-w-full truncate">{`undo ${name}`}</JobLink>}
                   tone={tone}
                   parts={stretches.flatMap(attemptParts)}
                   ran={stretches.length === 0 ? null : duration(sumOf(stretches))}

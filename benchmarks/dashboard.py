@@ -4,7 +4,8 @@ Headless Chromium opens the built dashboard, served by `rota server`. It prints 
 full load and after a change of page, and how smoothly a reader scrolls: among a few hundred rows, while 100,000 are
 loaded page by page, and among all of them. Frames of a page that rests are measured beside: what is slow there is the
 machine's doing. CPU times are told with the times by the clock, since those say little on a busy machine: where a frame
-costs no more CPU among 100,000 rows than among a few hundred, their number does not matter.
+costs no more CPU among 100,000 rows than among a few hundred, their number does not matter. Last comes what each page
+costs the store while it stands open and jobs come, run and end.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,6 +28,7 @@ from benchmarks.listing import fill
 from benchmarks.machine import cpu_of
 from benchmarks.server import Server, serving
 from rota import Rota
+from rota.store.reports import Completed
 
 REPEATS: Final = 9
 #: A frame that takes longer is seen.
@@ -89,6 +92,13 @@ window.load = async (rows, step) => {
 };
 window.move = (step, count) => frames((frame) => (scrollBy(0, step), frame < count));
 """
+
+
+#: Pages that somebody leaves open.
+OPEN: Final = ("/", "/jobs", "/jobs?state=FAILED", "/queues", "/workers", "/dead", "/workflows", "/schedules", "/locks")
+OPEN_S: Final = 15.0
+#: Jobs that come, run and end meanwhile, a second.
+TRICKLE: Final = 20
 
 
 class Cost(NamedTuple):
@@ -214,6 +224,57 @@ def scrolling(page: Page, rows: int, cost: Callable[[], Cost]) -> None:
     )
 
 
+def left_open(page: Page, store: Server) -> None:
+    """What each page costs the store, beside the jobs themselves."""
+    print(f"\n{'left open':24}{'store, ms of CPU a second':>28}")
+    with trickling(store.url):
+        page.goto("about:blank")
+        without = _per_second(page, store)
+        print(f"{'nothing':24}{without:25.1f} ms")
+        for path in OPEN:
+            page.goto(path)
+            page.get_by_role("heading").first.wait_for()
+            print(f"{path:24}{_per_second(page, store) - without:25.1f} ms")
+
+
+def _per_second(page: Page, store: Server) -> float:
+    page.wait_for_timeout(3_000)  # what it reads when it is opened
+    began, before = time.monotonic(), store.cpu()
+    page.wait_for_timeout(OPEN_S * 1000)
+    return (store.cpu() - before) * 1000 / (time.monotonic() - began)
+
+
+@contextmanager
+def trickling(url: str) -> Generator[None]:
+    """Jobs that come, run and end all the time."""
+    ended = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_trickle(url, ended)), name="trickle")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+async def _trickle(url: str, ended: threading.Event) -> None:
+    async with Rota(url) as rota:
+        task = rota.task(name="trickle", queue="trickle")(_nothing)
+        worker = rota.connect("trickler")
+        call = 0
+        while not ended.is_set():
+            call += 1
+            await task.enqueue()
+            claims = (await worker.claim("trickle", 1, call=call, token=f"t{call}")).jobs
+            await worker.report("trickle", [Completed(job.run, job.claim, "60000:1000 task", b"") for job in claims])
+            await asyncio.sleep(1 / TRICKLE)
+        await worker.gateway.close()
+
+
+def _nothing() -> None:
+    """What the jobs would call."""
+
+
 def heap(session: CDPSession) -> int:
     """Bytes that the page's objects take, once what is not needed is gone."""
     session.send("HeapProfiler.collectGarbage")
@@ -239,7 +300,9 @@ def main(jobs: int, rows: int, url: str | None) -> None:
             page = context.new_page()
             page.set_default_timeout(600_000)
             first_rows(page, cost)
-            scrolling(page, rows, cost)
+            if rows:
+                scrolling(page, rows, cost)
+            left_open(page, store)
 
 
 class _Given(Server):
@@ -257,7 +320,7 @@ async def _fill(url: str, jobs: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--rows", type=int, default=100_000, help="How far to scroll.")
+    parser.add_argument("--rows", type=int, default=100_000, help="How far to scroll; 0: not at all.")
     parser.add_argument("--store", help="A server that is filled already, as redis://127.0.0.1:PORT.")
     given = parser.parse_args()
     main(given.jobs, given.rows, given.store)

@@ -92,7 +92,8 @@ async def test_auto_does_not_grow_when_the_cpu_is_not_free(crew: Crew) -> None:
     watch = Stopwatch()
 
     while watch.seconds < 6:
-        assert (await crew.rota.queue().counts())["processing"] <= first * 2
+        # Not the jobs it holds: some of them are claimed ahead of a slot.
+        assert (await crew.info(worker)).info["slots"] <= first * 2
         await asyncio.sleep(0.1)
 
 

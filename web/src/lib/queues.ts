@@ -11,3 +11,10 @@ export function queueOptions(
     ...names.map((name) => ({ value: name, label: name })),
   ];
 }
+
+/** From this share of its attempts on, failing is no accident any more. */
+const MANY_FAIL = 0.1;
+
+export function failsOften(rate: number | null): boolean {
+  return rate !== null && rate >= MANY_FAIL;
+}

@@ -42,28 +42,20 @@ export function exact(at: string | number, zone: Zone = "local"): string {
 
 /** The time of day, for axes and log lines. */
 export function clock(at: string | number, zone: Zone = "local", withSeconds = true): string {
-  return new Intl.DateTimeFormat("en-GB", {
-    hour: "2-digit",
-    minute: "2-digit",
-    ...(withSeconds ? { second: "2-digit" } : {}),
-    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
-  }).format(new Date(at));
+  return written(at, zone, { hour: "2-digit", minute: "2-digit", ...(withSeconds ? { second: "2-digit" } : {}) });
 }
 
 /** The day, for axes over weeks. */
 export function day(at: string | number, zone: Zone = "local"): string {
-  return new Intl.DateTimeFormat("en-GB", {
-    day: "numeric",
-    month: "short",
-    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
-  }).format(new Date(at));
+  return written(at, zone, { day: "numeric", month: "short" });
 }
 
 /** The day of this week or the next: "Thu 19". */
 export function weekdayAndDay(at: string | number, zone: Zone = "local"): string {
-  return new Intl.DateTimeFormat("en-GB", {
-    weekday: "short",
-    day: "numeric",
-    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
-  }).format(new Date(at));
+  return written(at, zone, { weekday: "short", day: "numeric" });
+}
+
+function written(at: string | number, zone: Zone, parts: Intl.DateTimeFormatOptions): string {
+  const place = zone === "utc" ? { timeZone: "UTC" } : {};
+  return new Intl.DateTimeFormat("en-GB", { ...parts, ...place }).format(new Date(at));
 }

@@ -5,6 +5,7 @@ import { JobsLink } from "@/components/links";
 import { Waited } from "@/components/moment";
 import { Tile, Tiles } from "@/components/tile";
 import { count, percent, plural, rate, short } from "@/lib/numbers";
+import { failsOften } from "@/lib/queues";
 
 /** What the server takes for the present: rates and `lately` are of these minutes. */
 const LATELY = "5 min";
@@ -32,7 +33,7 @@ export function OverviewTiles({ overview }: { overview: Overview }) {
       <Tile
         label={`Failing, last ${LATELY}`}
         note={`${plural(lately.failed, "attempt")}, ${count(lately.dead)} for good`}
-        isAlarming={failures !== null && failures >= 0.1}
+        isAlarming={failsOften(failures)}
       >
         <Link to="/dead" className="hover:underline">
           {failures === null ? "–" : percent(failures)}

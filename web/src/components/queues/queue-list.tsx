@@ -10,6 +10,7 @@ import { Menu, MenuItem } from "@/components/menu";
 import { Waited } from "@/components/moment";
 import { classes } from "@/lib/classes";
 import { percent, plural, rate, short } from "@/lib/numbers";
+import { failsOften } from "@/lib/queues";
 import { JOB_STATES, JOB_TONES } from "@/lib/states";
 
 export interface QueueActions {
@@ -142,10 +143,7 @@ function served({ workers, slots, busy }: OverviewQueue): string {
     : `${plural(workers, "worker")}, ${busy} of ${plural(slots, "slot")} busy`;
 }
 
-/** From this share on it is no accident any more. */
-const MANY = 0.1;
-
 function FailureRate({ value }: { value: number | null }) {
   if (value === null) return "–";
-  return <span className={value >= MANY ? "font-medium text-failed" : ""}>{percent(value)}</span>;
+  return <span className={failsOften(value) ? "font-medium text-failed" : ""}>{percent(value)}</span>;
 }

@@ -6,14 +6,14 @@ ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.setup-stamp
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -ra
+PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal -ra
 # Node comes as a wheel, so that nobody has to install it.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web --no-update-notifier
 MODULES := web/node_modules/.stamp
 DASHBOARD := src/rota/server/static/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help setup web check test test-long demo bench bench-peers bench-growth dev
+.PHONY: help setup servers web check test test-fast test-long test-infra dist demo bench bench-peers bench-growth simulate screenshots dev
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,15 +26,28 @@ check: setup $(MODULES) ## Lint, formatting and types, of Python and of the dash
 	$(NPM) run --silent check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python -m tools.lint_words
 	$(BIN)/pyright
 	$(BIN)/mypy
 
-test: setup web ## The tests, on a real Valkey and a real Redis; says what was skipped and why
+test: setup servers web ## The tests, on a real Valkey and a real Redis; says what was skipped and why
 	$(NPM) run --silent test
 	$(PYTEST) $(ARGS)
 
-test-long: setup web ## The same with far more examples and longer runs
+test-fast: setup ## Core, stories, and the store on Valkey alone, in under two minutes; for every edit
+	$(PYTEST) -k "not redis7" tests/core tests/stories tests/store $(ARGS)
+
+test-long: setup servers web ## The same with far more examples and longer runs
 	ROTA_TEST_LONG=1 $(PYTEST) --timeout 3600 $(ARGS)
+
+test-infra: setup ## The AWS stack of deploy/pulumi with Pulumi's mocks; installs Pulumi (270 MB)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --group infra
+	$(BIN)/python -m pytest -q tests/deploy/test_pulumi.py $(ARGS)
+
+dist: setup web ## Build a wheel and a source distribution into dist/; follow the tutorial with the wheel
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build
+	ROTA_TEST_DIST=$(CURDIR)/dist $(PYTEST) tests/newcomer $(ARGS)
 
 demo: setup web ## Example jobs of every kind on an embedded server, until Ctrl-C (ONCE=1: ends by itself)
 	@$(BIN)/python -m examples.demo $(if $(ONCE),--once)
@@ -50,6 +63,13 @@ bench-growth: setup ## What a job costs as everything grows, as plots
 	@$(BIN)/python -m benchmarks.growth $(ARGS)
 	@$(BIN)/python -m docs.generate
 
+simulate: setup ## The autoscaler's policies against each other in virtual time, in four minutes
+	@$(BIN)/python -m benchmarks.autoscaling.run
+	@$(BIN)/python -m docs.generate
+
+screenshots: setup servers web ## Screenshots of every page of the dashboard, into build/screenshots
+	@$(BIN)/python -m docs.screenshots $(ARGS)
+
 dev: setup web ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)
 
@@ -60,8 +80,7 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Rota and its tools into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,server,speed,otlp]' --group dev
-	@$(install-servers)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[all]' --group dev
 	@touch $@
 
 # `npm ci` would insist on the binaries of every other platform, which not every registry carries.
@@ -75,18 +94,18 @@ $(DASHBOARD): $(MODULES) docs/reference/openapi.json $(shell find web -path web/
 	@$(NPM) run --silent build -- --logLevel warn
 	@touch $@
 
-# Valkey comes as a wheel; Redis, Prometheus and Chromium do not. Without them the tests that want them are skipped, and say so.
-define install-servers
-if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
-	missing=""; \
-	command -v redis-server >/dev/null || missing="redis-server"; \
-	command -v prometheus >/dev/null || missing="$$missing prometheus"; \
-	command -v chromium >/dev/null || missing="$$missing chromium"; \
-	if test -n "$$missing"; then \
-		echo "Installing $$missing, which some tests need"; \
-		export DEBIAN_FRONTEND=noninteractive; \
-		{ apt-get update && apt-get install -y --no-install-recommends $$missing; } >/dev/null 2>&1 \
-			|| echo "$$missing could not be installed: the tests that need it will be skipped"; \
-	fi; \
-fi
-endef
+# Valkey comes as a wheel; Redis, Prometheus, Chromium and nginx do not. Without them the tests that want them are skipped, and say so.
+servers:
+	@if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+		missing=""; \
+		command -v redis-server >/dev/null || missing="redis-server"; \
+		command -v prometheus >/dev/null || missing="$$missing prometheus"; \
+		command -v chromium >/dev/null || missing="$$missing chromium"; \
+		command -v nginx >/dev/null || missing="$$missing nginx-light"; \
+		if test -n "$$missing"; then \
+			echo "Installing $$missing, which some tests need"; \
+			export DEBIAN_FRONTEND=noninteractive; \
+			{ apt-get update && apt-get install -y --no-install-recommends $$missing; } >/dev/null 2>&1 \
+				|| echo "$$missing could not be installed: the tests that need it will be skipped"; \
+		fi; \
+	fi

@@ -1,7 +1,7 @@
 """`make bench-peers`: Rota side by side with its peers.
 
-Every measure is taken of all in turn, then again, so that whatever else the machine does meets everybody. What has been
-measured is kept at once: run again, it goes on with what is missing. `--again` forgets what is known of some first.
+Each measurement is taken of all peers in turn, then repeated, so that other load on the machine affects all of them.
+Results are saved at once: another run continues with what is missing. `--again` discards the results of some peers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from benchmarks.measures import MEASURES, Size
+from benchmarks.measurements import MEASURES, Size
 from benchmarks.peer import Peer, peers
 from benchmarks.report import Comparison, comparison_tables, plain
 
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def is_ready(peer: Peer) -> bool:
-    """Has its environment. One that cannot be installed is told of, and the others are measured without it."""
+    """Creates the environment of a peer. If that fails, prints the error; the others are measured without it."""
     try:
         peer.prepare()
     except (OSError, subprocess.CalledProcessError) as error:
@@ -103,7 +103,7 @@ def is_ready(peer: Peer) -> bool:
 
 
 def took(results: Results, peer: Peer, measure: str, repetition: int) -> None:
-    """Takes one measure of one peer. Whoever fails is told of, and tried again by the next run."""
+    """Takes one measurement of one peer. If it fails, prints the error; the next run tries again."""
     began = time.monotonic()
     try:
         figures = MEASURES[measure](peer, SIZE)

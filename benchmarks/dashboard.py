@@ -28,7 +28,8 @@ from benchmarks.listing import fill
 from benchmarks.machine import cpu_of
 from benchmarks.server import Server, serving
 from rota import Rota
-from rota.store.reports import Completed
+from rota.client.session import sessions_of
+from rota.store.report_encoding import Completed
 
 REPEATS: Final = 9
 #: A frame that takes longer is seen.
@@ -94,7 +95,7 @@ window.move = (step, count) => frames((frame) => (scrollBy(0, step), frame < cou
 """
 
 
-#: Pages that somebody leaves open.
+#: Pages that are left open.
 OPEN: Final = ("/", "/jobs", "/jobs?state=FAILED", "/queues", "/workers", "/dead", "/workflows", "/schedules", "/locks")
 OPEN_S: Final = 15.0
 #: Jobs that come, run and end meanwhile, a second.
@@ -260,15 +261,15 @@ def trickling(url: str) -> Generator[None]:
 async def _trickle(url: str, ended: threading.Event) -> None:
     async with Rota(url) as rota:
         task = rota.task(name="trickle", queue="trickle")(_nothing)
-        worker = rota.connect("trickler")
+        worker = sessions_of(rota).connect("trickler")
         call = 0
         while not ended.is_set():
             call += 1
             await task.enqueue()
-            claims = (await worker.claim("trickle", 1, call=call, token=f"t{call}")).jobs
+            claims = (await worker.claim("trickle", 1, call_number=call, claim_token=f"t{call}")).jobs
             await worker.report("trickle", [Completed(job.run, job.claim, "60000:1000 task", b"") for job in claims])
             await asyncio.sleep(1 / TRICKLE)
-        await worker.gateway.close()
+        await worker.redis.close()
 
 
 def _nothing() -> None:

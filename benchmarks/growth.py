@@ -21,11 +21,11 @@ from typing import Any
 import psutil
 
 from benchmarks import machine
-from benchmarks.alone import ROTA
-from benchmarks.contract import PAYLOAD
-from benchmarks.measures import Figures, Moment, between, moment, resting
+from benchmarks.measurements import Moment, Results, between, moment, resting
 from benchmarks.peer import Stage, staged
+from benchmarks.peer_interface import PAYLOAD
 from benchmarks.report import GROWTH, growth_table, plain
+from benchmarks.rota_only import ROTA
 from rota import Rota, Task
 
 RESULTS = Path(__file__).parent / "results" / "growth.json"
@@ -43,7 +43,7 @@ Points = list[dict[str, float]]
 
 
 class Producer:
-    """Enqueues from this process, where the contract's driver has no words for it."""
+    """Enqueues from this process, for cases that the peer interface has no command for."""
 
     def __init__(self, stage: Stage) -> None:
         self.rota = Rota(stage.server.url, namespace="bench")
@@ -90,7 +90,7 @@ def waiting(most: int) -> Points:
             if psutil.virtual_memory().available < (depth - held) * BYTES_PER_JOB * 2:
                 print(f"{depth:,} waiting jobs do not fit into the memory", file=sys.stderr)
                 break
-            rounds: list[Figures] = []
+            rounds: list[Results] = []
             for _ in range(3):
                 _top_up(stage, depth - held)
                 enqueue = _enqueue_cost(stage, 5_000)
@@ -155,7 +155,7 @@ def workers(most: int) -> Points:
     for count in (size for size in WORKERS if size <= most):
         with growing() as (stage, producer):
             alone = resting(stage, [], 5)["idle_server_ms_per_s"]
-            with stage.worker("idle", words=["python", "-m", "benchmarks.crowd", str(count)]) as pids:
+            with stage.worker("idle", words=["python", "-m", "benchmarks.many_workers", str(count)]) as pids:
                 deadline = time.monotonic() + 60
                 while sum(worker.status == "ALIVE" for worker in producer.rota.workers_sync()) < count:
                     assert time.monotonic() < deadline, stage.said()
@@ -221,7 +221,7 @@ def _enqueue_cost(stage: Stage, jobs: int) -> float:
     return (stage.server.cpu() - server) / jobs * 1e6
 
 
-def _drain_cost(stage: Stage, queue: Any, pids: Sequence[int], jobs: int) -> Figures:
+def _drain_cost(stage: Stage, queue: Any, pids: Sequence[int], jobs: int) -> Results:
     start = moment(stage, pids)
     queue.resume_sync()
     assert stage.wait_counted(start.count + jobs, 60, every=0.002), stage.said()
@@ -248,11 +248,11 @@ def _enqueue(producer: Producer, task: Any, arguments: Sequence[Any], chunk: int
         producer.rota.enqueue_many_sync([task.call(argument) for argument in arguments[first : first + chunk]])
 
 
-def _named(figures: Figures, name: str) -> Figures:
+def _named(figures: Results, name: str) -> Results:
     return {f"{name}_{figure}": value for figure, value in figures.items()}
 
 
-def _medians(rounds: Sequence[Figures]) -> Figures:
+def _medians(rounds: Sequence[Results]) -> Results:
     return {name: statistics.median(row[name] for row in rounds) for name in rounds[0]}
 
 

@@ -25,8 +25,8 @@ from fastapi import FastAPI, Response
 from benchmarks.machine import CLIENT_CORES, SERVER_CORES, fine_cpu_of, pinned
 from rota import Rota
 from rota.server import create_app
-from rota.server.schemas.jobs import NewJob, NewJobAnswer
-from rota.server.visits import reply
+from rota.server.request_context import json_response
+from rota.server.schemas.jobs import NewJob, NewJobResponse
 from tests.servers import new_server
 
 CONNECTIONS: Final = 32
@@ -49,13 +49,15 @@ def bare_app() -> Any:
     app = FastAPI()
     # As large as the real one's.
     answer: dict[str, Any] = {
-        "success": True, "message": "Job enqueued", "jobId": "default:000000001-hxsptrzh", "is_new": True,
+        "message": "Job enqueued",
+        "jobId": "default:000000001-hxsptrzh",
+        "is_new": True,
         "job": {"data": json.dumps(BODY["data"]), "padding": "x" * 600},
-    }  # fmt: skip
+    }
 
-    @app.post("/api/jobs", status_code=201, response_model=NewJobAnswer)
+    @app.post("/api/jobs", status_code=201, response_model=NewJobResponse)
     async def enqueue_job(body: NewJob) -> Response:
-        return reply({**answer, "type": body.type}, 201)
+        return json_response({**answer, "type": body.type}, 201)
 
     return app
 

@@ -24,10 +24,11 @@ import httpx2
 
 from benchmarks.server import Server, serving
 from rota import JobState, Rota
+from rota.client.session import sessions_of
 from rota.server import create_app
-from rota.store.reports import Completed, Failed
-from rota.store.scripts import names, script
-from rota.store.store import Store
+from rota.store.job_store import JobStore
+from rota.store.redis.script_compiler import names, script
+from rota.store.report_encoding import Completed, Failed
 
 BATCH: Final = 500
 REPEATS: Final = 15
@@ -79,23 +80,23 @@ async def fill(rota: Rota, jobs: int) -> None:
     indexed = [["text"] if number == 777 % TASKS else [] for number in range(TASKS)]
     tasks = [rota.task(name=f"task{n}", queue="bench", index=fields)(_nothing) for n, fields in enumerate(indexed)]
     single = rota.task(name="single", queue="bench", tags=["single"])(_nothing)
-    worker = rota.connect("w1")
+    worker = sessions_of(rota).connect("w1")
     for start in range(0, jobs, BATCH):
         calls = [
             (tasks[n % TASKS].using(tags=["rare"]) if n % 1000 == 0 else tasks[n % TASKS]).call(f"number-{n}")
             for n in range(start, min(start + BATCH, jobs))
         ]
         if start == jobs // 2 // BATCH * BATCH:
-            calls[0] = single.call("single")
+            calls[1] = single.call("single")  # the first has the rare tag
         await rota.enqueue_many(calls)
         await _end_some(worker, 1 + start // BATCH)
     await tasks[0].using(delay=86_400).enqueue("later")
-    await worker.gateway.close()
+    await worker.redis.close()
 
 
-async def _end_some(worker: Store, call: int) -> None:
+async def _end_some(worker: JobStore, call: int) -> None:
     completed, failed = BATCH * COMPLETED // 100, BATCH * FAILED // 100
-    claims = (await worker.claim("bench", completed + failed, call=call, token=f"t{call}")).jobs
+    claims = (await worker.claim("bench", completed + failed, call_number=call, claim_token=f"t{call}")).jobs
     error = b'{"kind":"exception","type":"%s","message":"no"}'
     await worker.report(
         "bench",
@@ -103,12 +104,15 @@ async def _end_some(worker: Store, call: int) -> None:
             Completed(job.run, job.claim, "86400000:10000000 task", b"")
             if place < completed
             else Failed(
-                job.run, job.claim, "final", "86400000:10000000",
+                job.run,
+                job.claim,
+                "final",
+                "86400000:10000000",
                 error % (b"SingleError" if (call, place) == (100, completed) else b"ValueError"),
             )
             for place, job in enumerate(claims)
         ],
-    )  # fmt: skip
+    )
 
 
 def _nothing(text: str) -> None:
@@ -144,7 +148,7 @@ class Watch:
 
     def _named(self, command: bytes) -> str:
         words = command.decode(errors="replace").split(" ", 3)
-        return self._name_of.get(words[1], words[1]) if words[0] == "EVALSHA" else words[0]
+        return self._name_of.get(words[1], words[1]) if words[0] in ("EVALSHA", "EVALSHA_RO") else words[0]
 
 
 class Work(NamedTuple):

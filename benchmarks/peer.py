@@ -1,4 +1,4 @@
-"""A peer as the measuring process sees it: its environment, the process that enqueues for it, and its workers."""
+"""Runs a peer: its environment, the process that enqueues for it, and its workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from benchmarks.contract import SLOTS
+from benchmarks.peer_interface import SLOTS
 from benchmarks.server import IN_MEMORY, Server, serving
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +42,7 @@ class Peer:
         return self.environment / ("bin" if self.is_python else "node_modules/.bin")
 
     def prepare(self) -> None:
-        """Makes its environment, unless it is there with these very packages."""
+        """Creates its environment, unless it exists with these packages."""
         if not self.packages:
             return
         stamp = self.environment / "packages.json"
@@ -62,8 +62,8 @@ class Peer:
     def driver_words(self) -> list[str]:
         """The command line of the process that enqueues."""
         if self.is_python:
-            return [str(self.programs / "python"), "-m", "benchmarks.contract", self.name]
-        return ["node", "benchmarks/driver.mjs", self.name]
+            return [str(self.programs / "python"), "-m", "benchmarks.peer_interface", self.name]
+        return ["node", "benchmarks/peer_driver.mjs", self.name]
 
     def worker_words(self, words: Sequence[str]) -> list[str]:
         """A worker's command line, with the program of its own environment."""
@@ -88,7 +88,7 @@ class Stage:
         self._driver: subprocess.Popen[str] | None = None
 
     def ask(self, order: str, **details: Any) -> Any:
-        """Lets the enqueuing process do something, and returns its answer."""
+        """Sends a command to the enqueuing process. Returns its reply."""
         driver = self._driver or self._start_driver()
         assert driver.stdin is not None
         assert driver.stdout is not None
@@ -101,9 +101,14 @@ class Stage:
 
     def _start_driver(self) -> subprocess.Popen[str]:
         self._driver = subprocess.Popen(
-            self.peer.driver_words(), cwd=ROOT, env=self.environment, text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, preexec_fn=machine.pinned(machine.CLIENT_CORES),
-        )  # fmt: skip
+            self.peer.driver_words(),
+            cwd=ROOT,
+            env=self.environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=machine.pinned(machine.CLIENT_CORES),
+        )
         return self._driver
 
     def move_driver(self, cores: Collection[int]) -> None:
@@ -137,11 +142,16 @@ class Stage:
             for command in commands:
                 started.append(  # noqa: PERF401  # what has been started is ended, also if the next one fails
                     subprocess.Popen(
-                        self.peer.worker_words(command), cwd=ROOT, env={**self.environment, **(extra or {})},
-                        stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                        self.peer.worker_words(command),
+                        cwd=ROOT,
+                        env={**self.environment, **(extra or {})},
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
                         preexec_fn=machine.pinned(cores),
                     )
-                )  # fmt: skip
+                )
             yield [process.pid for process in started]
         finally:
             machine.end(process.pid for process in started)
@@ -150,19 +160,19 @@ class Stage:
             log.close()
 
     def counted(self) -> int:
-        """How many handlers have come to their end."""
-        return sum(memoryview((self.folder / "tally").read_bytes()).cast("Q"))
+        """Returns the number of ended handlers."""
+        return sum(memoryview((self.folder / "job_counters").read_bytes()).cast("Q"))
 
     def stamps(self) -> list[int]:
-        """What handlers noted, in nanoseconds."""
+        """Returns the times that handlers recorded, in nanoseconds."""
         return [int(line) for line in (self.folder / "stamps").read_bytes().split()]
 
     def forget_stamps(self) -> None:
-        """Forgets what handlers noted so far."""
+        """Deletes the times recorded so far."""
         os.truncate(self.folder / "stamps", 0)
 
     def wait_counted(self, count: int, seconds: float, every: float = 0.01) -> bool:
-        """Waits until so many handlers have come to their end, or that much time has passed."""
+        """Waits until that many handlers have ended, or the time has passed."""
         deadline = time.monotonic() + seconds
         while self.counted() < count:
             if time.monotonic() > deadline:
@@ -171,7 +181,7 @@ class Stage:
         return True
 
     def said(self) -> str:
-        """The end of what the workers printed."""
+        """Returns the end of the workers' output."""
         path = self.folder / "worker.log"
         return path.read_text(errors="replace")[-2000:] if path.exists() else ""
 
@@ -180,7 +190,7 @@ class Stage:
 def staged(peer: Peer, flags: Sequence[str] = IN_MEMORY) -> Generator[Stage]:
     """A fresh server for a peer."""
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder, serving(flags) as server:
-        (Path(folder) / "tally").write_bytes(bytes(SLOTS * 8))
+        (Path(folder) / "job_counters").write_bytes(bytes(SLOTS * 8))
         (Path(folder) / "stamps").touch()
         stage = Stage(peer, server, Path(folder))
         try:

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.ratchet`: what a job costs, in figures that no noise can move.
+"""`python -m benchmarks.ratchet`: the cost of a job in counts, which are free of noise.
 
-Commands that the server carries out, those inside scripts included; bytes that travel, both ways; bytes of memory. They
-are counted, not timed, on a server of its own. `tests/test_ratchet.py` compares them with what was recorded, so that
-nobody makes a job dearer without noticing. `--record` writes them down anew.
+Counts commands on the server, including those inside scripts, bytes sent both ways, and bytes of memory, on its own
+server. `tests/test_ratchet.py` compares them with the recorded ones, so that no change makes a job more expensive
+unnoticed. `--record` records them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import redis
 
 from benchmarks.server import serving
 from rota import Rota
-from rota.store.reports import Claimed, Completed, Failed
-from rota.store.store import Store
+from rota.client.session import session_of
+from rota.store.claim_replies import ClaimedJob
+from rota.store.job_store import JobStore
+from rota.store.report_encoding import Completed, Failed
 
 RECORDED: Final = Path(__file__).with_name("ratchet.json")
 JOBS: Final = 1_000
@@ -77,7 +79,7 @@ async def measure(url: str) -> dict[str, Cost]:
         await worker.complete(await worker.claim())
 
         await count("enqueue in bulk", lambda: rota.enqueue_many([noop.call(PAYLOAD) for _ in range(JOBS)]))
-        claimed: list[Claimed] = []
+        claimed: list[ClaimedJob] = []
 
         async def claim_all() -> None:
             while jobs := await worker.claim():
@@ -133,23 +135,23 @@ class Bench:
 
     def __init__(self, rota: Rota, name: str = "worker-0") -> None:
         self._rota = rota
-        self._store = Store(rota.store.gateway, rota.store.keys, name)
+        self._store = JobStore(session_of(rota).store.redis, session_of(rota).store.keys, name)
         self._call = 0
 
-    async def claim(self, limit: int = SLOTS) -> list[Claimed]:
+    async def claim(self, limit: int = SLOTS) -> list[ClaimedJob]:
         """As many as there are slots."""
         self._call += 1
-        claims = await self._store.claim("default", limit, call=self._call, token="0123456789")
-        if claims.has_news:
-            await self._rota.tell_dependents("default")
+        claims = await self._store.claim("default", limit, call_number=self._call, claim_token="0123456789")
+        if claims.has_outbox:
+            await session_of(self._rota).notify_dependents("default")
             return claims.jobs or await self.claim(limit)
         return claims.jobs
 
-    async def complete(self, jobs: Sequence[Claimed]) -> None:
+    async def complete(self, jobs: Sequence[ClaimedJob]) -> None:
         """All of them, without results."""
         await self._store.report("default", [Completed(job.run, job.claim, RULE, b"") for job in jobs])
 
-    async def fail(self, jobs: Sequence[Claimed]) -> None:
+    async def fail(self, jobs: Sequence[ClaimedJob]) -> None:
         """All of them, to be tried again in an hour."""
         await self._store.report("default", [Failed(job.run, job.claim, "+3600000", RULE, b"{}") for job in jobs])
 

@@ -120,7 +120,7 @@ def where_tables(results: Mapping[str, Any]) -> dict[str, Table]:
     if where is None:
         return {}
     commands: Mapping[str, Mapping[str, float]] = where["commands"]
-    calls = {"evalsha", "eval", "fcall"}
+    calls = {"evalsha", "eval", "evalsha_ro", "eval_ro"}
     outer = sum(row["us"] for name, row in commands.items() if name in calls)
     rest = where["server_us"] - outer
     server = [("server, CPU per job", "µs", "calls"), ("scripts, all in all", number(outer), "")]
@@ -162,6 +162,12 @@ COST: Final = (
     ("worker µs, two processes", "two_worker_us"),
     ("client µs, in bulk", "bulk_client_us"),
     ("client µs, one by one", "single_client_us"),
+)
+SUMMARY: Final = (
+    ("jobs/s, one worker process", "drain_per_s"),
+    ("enqueued/s, in bulk", "bulk_per_s"),
+    ("enqueue to start, p99 ms", "latency_p99_ms"),
+    ("bytes per waiting job", "bytes_per_job"),
 )
 #: Title, figure, whom Rota is compared with, the goal, and whether more is better.
 GOALS: Final = (
@@ -262,6 +268,17 @@ def peers_table(comparison: Comparison, columns: Sequence[tuple[str, str]]) -> T
     rows += [
         (peer.about["title"], *(comparison.cell(peer.name, figure) for _, figure in columns))
         for peer in comparison.peers
+    ]
+    return rows
+
+
+def summary_table(comparison: Comparison, most: int = 6) -> Table:
+    """The main figures, medians only, of the peers that drain fastest."""
+    ranked = sorted(comparison.peers, key=lambda peer: comparison.median(peer.name, "drain_per_s") or 0, reverse=True)
+    rows = [("", *(title for title, _ in SUMMARY))]
+    rows += [
+        (peer.about["title"], *(number(comparison.median(peer.name, figure)) for _, figure in SUMMARY))
+        for peer in ranked[:most]
     ]
     return rows
 

@@ -1,4 +1,4 @@
-"""`make bench`: the figures of Rota alone, in under two minutes, and where the time goes.
+"""`make bench`: measurements of Rota only, in under two minutes, with a profile.
 
 Rates are this machine's. Compare CPU per job, bytes and shares, which depend less on what else the machine does.
 """
@@ -13,23 +13,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import alone, machine, measures, without
-from benchmarks.measures import Size
+from benchmarks import guarantee_costs, machine, measurements, rota_only
+from benchmarks.measurements import Size
 from benchmarks.report import alone_table, plain, where_tables
 
 RESULTS = Path(__file__).parent / "results" / "rota.json"
 
 PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
-    **{name: (lambda size, measure=measure: measure(alone.ROTA, size)) for name, measure in measures.MEASURES.items()},
-    "runners": alone.runners,
-    "guarantees": alone.guarantees,
-    "without": without.costs,
-    "where": alone.where,
+    **{
+        name: (lambda size, measure=measure: measure(rota_only.ROTA, size))
+        for name, measure in measurements.MEASURES.items()
+    },
+    "runners": rota_only.runners,
+    "guarantees": rota_only.guarantees,
+    "without": guarantee_costs.costs,
+    "where": rota_only.where,
 }
 
 
 def main() -> None:
-    """Prints the table; what was measured also goes to a file, which the documentation is made from."""
+    """Prints the tables, and saves the results, from which the documentation is generated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measures", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--jobs", type=int, default=100_000, help="at most so many jobs for each measure")

@@ -21,23 +21,25 @@ from typing import Any, NamedTuple
 import redis
 
 from benchmarks.server import IN_MEMORY, serving
-from rota.core.after import Parent
-from rota.core.codec import encode_body
-from rota.core.job import JobRef, Options
-from rota.embedded import find_binary
-from rota.store.address import parse_address
-from rota.store.bounds import SLICES
-from rota.store.door import NewJob
-from rota.store.gateway import Gateway
+from rota.core.dependencies import Parent
+from rota.core.ids import JobRef
+from rota.core.job_options import Options
+from rota.core.job_record_codec import encode_body
+from rota.embedded.launcher import find_binary
+from rota.store.batch_limit_constants import BATCH_BY_VERB
+from rota.store.claim_replies import ClaimedJob
+from rota.store.dependencies import WORKFLOWS, Edge, JobWithParents, ParentOutcome
+from rota.store.enqueue_batcher import NewJob
+from rota.store.job_store import JobStore
 from rota.store.keys import Keys
-from rota.store.reports import Cancelled, Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
-from rota.store.scripts import names, script
-from rota.store.store import Store
-from rota.store.ties import FLOWS, Edge, Message, Tied, Ties
+from rota.store.redis.address import parse_address
+from rota.store.redis.retrying_client import RedisClient
+from rota.store.redis.script_compiler import names, script
+from rota.store.report_encoding import Cancelled, Completed, Failed, Lost, Report, Returned, Snoozed
 
 #: What is asked for at once; the store cuts it into calls.
 JOBS = 500
-HEIRS = 200
+DEPENDENTS = 200
 RULE = "3600000:10000"
 CLOCK = "benchmark:clock"
 ERROR = json.dumps({"kind": "exception", "type": "ValueError", "message": "no", "traceback": "x" * 500}).encode()
@@ -58,11 +60,11 @@ class Figure(NamedTuple):
 class Bench:
     """One queue of one round, and those who use it."""
 
-    def __init__(self, gateway: Gateway, clock: redis.Redis) -> None:
+    def __init__(self, redis_client: RedisClient, clock: redis.Redis) -> None:
         self.queue = f"q{secrets.token_hex(4)}"
         self.other = f"q{secrets.token_hex(4)}"
-        self.store = Store(gateway, Keys("benchmark"), f"worker-{secrets.token_hex(4)}")
-        self.ties = Ties(self.store)
+        self.store = JobStore(redis_client, Keys("benchmark"), f"worker-{secrets.token_hex(4)}")
+        self.dependencies = self.store.dependencies
         self._clock = clock
         self._call = 0
 
@@ -75,12 +77,12 @@ class Bench:
         ]
         return [JobRef(self.queue, one.id, one.run) for one in await self.store.enqueue(self.queue, jobs)]
 
-    async def claim(self, limit: int = JOBS) -> list[Claimed]:
+    async def claim(self, limit: int = JOBS) -> list[ClaimedJob]:
         """Leases jobs."""
         self._call += 1
-        return (await self.store.claim(self.queue, limit, call=self._call, token="token")).jobs
+        return (await self.store.claim(self.queue, limit, call_number=self._call, claim_token="token")).jobs
 
-    async def report(self, make: Callable[[Claimed], Report], jobs: list[Claimed]) -> None:
+    async def report(self, make: Callable[[ClaimedJob], Report], jobs: list[ClaimedJob]) -> None:
         """Tells how attempts ended."""
         await self.store.report(self.queue, [make(job) for job in jobs])
 
@@ -91,11 +93,11 @@ class Bench:
             await self.store.heartbeat(self.queue, [])
             ms -= 1_000
 
-    async def heirs(self, count: int = HEIRS, parents: int = 1) -> list[JobRef]:
+    async def dependents(self, count: int = DEPENDENTS, parents: int = 1) -> list[JobRef]:
         """Jobs of this queue, and in another one as many that come after them."""
         refs = await self.enqueue(parents)
-        wanted = [Tied(NewJob("", 0, "", "", body()), [Parent(refs[n % parents])]) for n in range(count)]
-        await self.ties.enqueue(self.other, wanted)
+        wanted = [JobWithParents(NewJob("", 0, "", "", body()), [Parent(refs[n % parents])]) for n in range(count)]
+        await self.dependencies.enqueue_dependents(self.other, wanted)
         return refs
 
 
@@ -119,7 +121,7 @@ def body(**options: Any) -> bytes:
     return encode_body(Options(**options), "noop", ARGUMENTS)
 
 
-@scene("enqueue", "enqueue")
+@scene("enqueue", "enqueue_fast")
 async def _(_bench: Bench) -> Act:
     return lambda bench: bench.enqueue()
 
@@ -193,7 +195,7 @@ async def _(bench: Bench) -> Act:
 
 @scene("complete, each with a dependent", "complete")
 async def _(bench: Bench) -> Act:
-    await bench.heirs(JOBS, JOBS)
+    await bench.dependents(JOBS, JOBS)
     jobs = await bench.claim()
     return lambda bench: bench.report(lambda job: Completed(job.run, job.claim, RULE, b'"done"'), jobs)
 
@@ -215,7 +217,7 @@ async def _(bench: Bench) -> Act:
 @scene("fail for good, with a failure handler", "fail")
 async def _(bench: Bench) -> Act:
     options = body().partition(b"\n")[0].decode()
-    await bench.store.announce_handlers(bench.queue, {"noop": options})
+    await bench.store.publish_failure_handlers(bench.queue, {"noop": options})
     await bench.enqueue()
     jobs = await bench.claim()
     return lambda bench: bench.report(lambda job: Failed(job.run, job.claim, "final", RULE, ERROR), jobs)
@@ -235,23 +237,23 @@ async def _(bench: Bench) -> Act:
     return lambda bench: bench.report(lambda job: Returned(job.run, job.claim, "started"), jobs)
 
 
-@scene("reap", "reap")
+@scene("report_dead_process", "report_dead_process")
 async def _(bench: Bench) -> Act:
     await bench.enqueue()
     jobs = await bench.claim()
     return lambda bench: bench.report(lambda job: Lost(job.run, job.claim), jobs)
 
 
-@scene("reap for good, with a failure handler", "reap")
+@scene("report_dead_process, for good, with a failure handler", "report_dead_process")
 async def _(bench: Bench) -> Act:
     options = body().partition(b"\n")[0].decode()
-    await bench.store.announce_handlers(bench.queue, {"noop": options})
+    await bench.store.publish_failure_handlers(bench.queue, {"noop": options})
     await bench.enqueue(max_stalls=0)
     jobs = await bench.claim()
     return lambda bench: bench.report(lambda job: Lost(job.run, job.claim), jobs)
 
 
-@scene("give up", "give_up")
+@scene("cancel_self", "cancel_self")
 async def _(bench: Bench) -> Act:
     await bench.enqueue()
     jobs = await bench.claim()
@@ -265,11 +267,11 @@ async def _(bench: Bench) -> Act:
     return lambda bench: bench.store.heartbeat(bench.queue, held)
 
 
-@scene("progress", "progress")
+@scene("save_progress", "save_progress")
 async def _(bench: Bench) -> Act:
     await bench.enqueue()
-    items = [(job.run, job.claim, "1", "2", "half") for job in (await bench.claim())[: SLICES["progress"]]]
-    return lambda bench: bench.store.progress(bench.queue, items)
+    items = [(job.run, job.claim, "1", "2", "half") for job in (await bench.claim())[: BATCH_BY_VERB["save_progress"]]]
+    return lambda bench: bench.store.save_progress(bench.queue, items)
 
 
 @scene("redrive", "redrive")
@@ -281,9 +283,9 @@ async def _(bench: Bench) -> Act:
 
 @scene("redrive, each with a dependent", "redrive")
 async def _(bench: Bench) -> Act:
-    refs = await bench.heirs(JOBS, JOBS)
+    refs = await bench.dependents(JOBS, JOBS)
     await bench.report(lambda job: Failed(job.run, job.claim, "final", RULE, ERROR), await bench.claim())
-    await bench.ties.post_all(bench.queue)
+    await bench.dependencies.deliver_all(bench.queue)
     return lambda bench: bench.store.redrive(bench.queue, refs)
 
 
@@ -299,13 +301,13 @@ async def _(bench: Bench) -> Act:
     return lambda bench: bench.store.purge(bench.queue)
 
 
-@scene("sweep", "sweep")
+@scene("apply_retention", "apply_retention")
 async def _(bench: Bench) -> Act:
     await bench.enqueue()
     jobs = await bench.claim()
     await bench.report(lambda job: Completed(job.run, job.claim, "500:10000", b'"done"'), jobs)
     await bench.pass_time(1_000)
-    return lambda bench: bench.store.sweep(bench.queue)
+    return lambda bench: bench.store.apply_retention(bench.queue)
 
 
 @scene("cancel", "cancel")
@@ -320,91 +322,93 @@ async def _(bench: Bench) -> Act:
     return lambda bench: bench.store.delete(ref)
 
 
-@scene("prepare", "prepare")
+@scene("prepare_dependents", "prepare_dependents")
 async def _(bench: Bench) -> Act:
-    return lambda bench: bench.heirs()
+    return lambda bench: bench.dependents()
 
 
-@scene("register", "register")
+@scene("register_dependents", "register_dependents")
 async def _(bench: Bench) -> Act:
-    return lambda bench: bench.heirs()
+    return lambda bench: bench.dependents()
 
 
-@scene("commit", "commit")
+@scene("publish_prepared_runs", "publish_prepared_runs")
 async def _(bench: Bench) -> Act:
-    return lambda bench: bench.heirs()
+    return lambda bench: bench.dependents()
 
 
-@scene("commit, what came first has ended", "commit")
+@scene("publish_prepared_runs, parents have ended", "publish_prepared_runs")
 async def _(bench: Bench) -> Act:
     (ref,) = await bench.enqueue(1)
     await bench.report(lambda job: Completed(job.run, job.claim, RULE, b'"done"'), await bench.claim())
-    wanted = [Tied(NewJob("", 0, "", "", body()), [Parent(ref)]) for _ in range(HEIRS)]
-    return lambda bench: bench.ties.enqueue(bench.other, wanted)
+    wanted = [JobWithParents(NewJob("", 0, "", "", body()), [Parent(ref)]) for _ in range(DEPENDENTS)]
+    return lambda bench: bench.dependencies.enqueue_dependents(bench.other, wanted)
 
 
-async def _ended(bench: Bench, report: Callable[[Claimed], Report], parents: int = 1) -> Act:
-    await bench.heirs(HEIRS, parents)
+async def _ended(bench: Bench, report: Callable[[ClaimedJob], Report], parents: int = 1) -> Act:
+    await bench.dependents(DEPENDENTS, parents)
     await bench.report(report, await bench.claim())
-    return lambda bench: bench.ties.post(bench.queue)
+    return lambda bench: bench.dependencies.deliver_outbox(bench.queue)
 
 
-@scene("take", "take")
+@scene("take_outbox", "take_outbox")
 async def _(bench: Bench) -> Act:
     return await _ended(bench, lambda job: Completed(job.run, job.claim, RULE, b'"done"'))
 
 
-@scene("take, fifty parents", "take")
+@scene("take_outbox, fifty parents", "take_outbox")
 async def _(bench: Bench) -> Act:
     return await _ended(bench, lambda job: Completed(job.run, job.claim, RULE, b'"done"'), 50)
 
 
-@scene("deliver, a success", "deliver")
+@scene("apply_parent_outcomes, a success", "apply_parent_outcomes")
 async def _(bench: Bench) -> Act:
     return await _ended(bench, lambda job: Completed(job.run, job.claim, RULE, b'"done"'))
 
 
-@scene("deliver, a failure", "deliver")
+@scene("apply_parent_outcomes, a failure", "apply_parent_outcomes")
 async def _(bench: Bench) -> Act:
     return await _ended(bench, lambda job: Failed(job.run, job.claim, "final", RULE, ERROR))
 
 
-@scene("deliver, a redrive", "deliver")
+@scene("apply_parent_outcomes, a redrive", "apply_parent_outcomes")
 async def _(bench: Bench) -> Act:
-    (ref,) = await bench.heirs()
+    (ref,) = await bench.dependents()
     await bench.report(lambda job: Failed(job.run, job.claim, "final", RULE, ERROR), await bench.claim())
-    await bench.ties.post(bench.queue)
+    await bench.dependencies.deliver_outbox(bench.queue)
     await bench.store.redrive(bench.queue, [ref])
-    return lambda bench: bench.ties.post(bench.queue)
+    return lambda bench: bench.dependencies.deliver_outbox(bench.queue)
 
 
-@scene("settle", "settle")
+@scene("ack_outbox", "ack_outbox")
 async def _(bench: Bench) -> Act:
     return await _ended(bench, lambda job: Completed(job.run, job.claim, RULE, b'"done"'))
 
 
-@scene("abort", "abort")
+@scene("discard_prepared_runs", "discard_prepared_runs")
 async def _(bench: Bench) -> Act:
     (ref,) = await bench.enqueue(1)
-    wanted = {n: Tied(NewJob("", 0, "", "", body()), [Parent(ref)]) for n in range(HEIRS)}
-    prepared, _ = await bench.ties.prepare(bench.other, wanted)
+    wanted = {n: JobWithParents(NewJob("", 0, "", "", body()), [Parent(ref)]) for n in range(DEPENDENTS)}
+    prepared, _ = await bench.dependencies.prepare_dependents(bench.other, wanted)
     edges = [Edge(bench.other, one.run, Parent(ref)) for one in prepared]
-    await bench.ties.register(edges)
-    return lambda bench: bench.ties.abandon(bench.other, [one.run for one in prepared], edges)
+    await bench.dependencies.register_dependents(edges)
+    return lambda bench: bench.dependencies.discard_prepared_runs(bench.other, [one.run for one in prepared], edges)
 
 
-@scene("advance", "advance")
+@scene("record_step_outcomes", "record_step_outcomes")
 async def _(bench: Bench) -> Act:
-    flow, key = f"wf-{bench.queue}", bench.store.keys.shared
-    await bench.store.gateway.command("HSET", key("flow", flow), "state", "running", "total", 1_000, "name", "bench")
-    messages = [Message(flow, f"s{n}", "1", "completed", "", b'"done"', "1") for n in range(HEIRS)]
-    return lambda bench: bench.ties.pass_on(FLOWS, messages)
+    workflow_id, key = f"wf-{bench.queue}", bench.store.keys.shared
+    await bench.store.redis.command(
+        "HSET", key("workflow", workflow_id), "state", "running", "total", 1_000, "name", "bench"
+    )
+    messages = [ParentOutcome(workflow_id, f"s{n}", "1", "completed", "", b'"done"', "1") for n in range(DEPENDENTS)]
+    return lambda bench: bench.dependencies.deliver_outcomes(WORKFLOWS, messages)
 
 
 async def measure(url: str, rounds: int, only: str) -> dict[str, Figure]:
     """Every row."""
     figures: dict[str, Figure] = {}
-    async with _connected(url) as (gateway, client):
+    async with _connected(url) as (redis_client, client):
         digests = {script(name, CLOCK).digest: name for name in names()}
         for title, (name, prepare) in SCENES.items():
             if only not in title:
@@ -412,7 +416,7 @@ async def measure(url: str, rounds: int, only: str) -> dict[str, Figure]:
             every: list[float] = []
             for _ in range(rounds):
                 client.set(CLOCK, 0)
-                bench = Bench(gateway, client)
+                bench = Bench(redis_client, client)
                 act = await prepare(bench)
                 client.slowlog_reset()
                 await act(bench)
@@ -430,18 +434,18 @@ async def measure(url: str, rounds: int, only: str) -> dict[str, Figure]:
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncGenerator[tuple[Gateway, redis.Redis]]:
-    gateway = Gateway(parse_address(url), clock=CLOCK)
+async def _connected(url: str) -> AsyncGenerator[tuple[RedisClient, redis.Redis]]:
+    redis_client = RedisClient(parse_address(url), clock=CLOCK)
     with redis.Redis.from_url(url) as client:
         for name in names():  # loaded now, so that no call is measured that also compiles
             client.script_load(script(name, CLOCK).source)
-        yield gateway, client
-    await gateway.close()
+        yield redis_client, client
+    await redis_client.close()
 
 
 def _script_of(command: bytes, digests: dict[str, str]) -> str:
     words = command.split(b" ", 2)
-    return digests.get(words[1].decode(errors="replace"), "") if words[0].upper() == b"EVALSHA" else ""
+    return digests.get(words[1].decode(errors="replace"), "") if words[0].upper() in (b"EVALSHA", b"EVALSHA_RO") else ""
 
 
 def main() -> None:

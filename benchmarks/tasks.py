@@ -1,4 +1,4 @@
-"""The tasks of `benchmarks.ties`. `ROTA_URL` says on which server."""
+"""The tasks of `benchmarks.dependencies`. `ROTA_URL` selects the server."""
 
 from __future__ import annotations
 

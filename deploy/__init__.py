@@ -1,1 +1,1 @@
-"""What runs and watches Rota in production: compose, Prometheus, Grafana."""
+"""Deployment files of Rota: Docker Compose, Prometheus, Grafana, OpenTelemetry."""

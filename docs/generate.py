@@ -1,7 +1,7 @@
-"""Fills in the parts of the documentation that follow from the code. `python -m docs.generate` writes them.
+"""Writes the generated parts of the documentation: `python -m docs.generate`.
 
-A page marks such a part with `<!-- generated: name -->` and `<!-- end -->`; what stands between the two is replaced. A
-test compares the committed pages with what this module would write, so they cannot go stale.
+A page marks such a part with `<!-- generated: name -->` and `<!-- end -->`; the text between the marks is replaced. A
+test compares the committed pages with the output of this module.
 """
 
 from __future__ import annotations
@@ -14,27 +14,41 @@ from typing import Final
 
 import click
 
-from benchmarks import pages as benchmarks
-from docs import http_api, seeds
-from rota import client, embedded, errors
+from benchmarks import docs_sections as benchmarks
+from benchmarks.autoscaling import report as simulation
+from docs import http_api, requirements
+from rota import errors
 from rota.cli.main import COMMANDS, EPILOG, command
-from rota.core.job import MAX_META_BYTES, MAX_TAGS
+from rota.core.job_options import MAX_META_BYTES, MAX_TAGS
+from rota.core.lua_constants import EVENTS_KEPT, MAX_PAYLOAD
 from rota.core.schedule import GRACE_MS, MISFIRE_LIMIT
-from rota.core.states import FINISHED, TRANSITIONS, JobState
-from rota.store.bounds import BATCH, LEASE_MS
-from rota.store.keys import EVENTS_KEPT, GLOBAL_KEYS, QUEUE_KEYS, KeySpec
-from rota.store.views import ALIVE_MS
-from rota.worker import announcer, config, desk, heartbeat, ticker, tower
+from rota.core.state_transitions import FINISHED, TRANSITIONS, JobState
+from rota.embedded import launcher as embedded
+from rota.store.acl_rules import AclRole, acl_rule
+from rota.store.batch_limit_constants import BATCH
+from rota.store.job_store import LEASE_MS
+from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, KeySpec
+from rota.store.reads import ALIVE_MS
+from rota.worker import (
+    claim_queues,
+    claim_report_loop,
+    config,
+    dispatcher,
+    heartbeat,
+    registration_loop,
+    schedule_firing_loop,
+)
 
 DOCS: Final = Path(__file__).parent
 LUA: Final = DOCS.parent / "src" / "rota" / "store" / "lua"
 _PART: Final = re.compile(r"(?P<open><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
 
 _ALL: Final = frozenset(JobState)
-#: Verbs whose script is part of another one's, and what each does.
+#: Verbs that are part of another script, and what each does.
 _WITHIN: Final = {
-    "promote": "Makes runs pending whose time has come; done by whoever claims next.",
-    "expire": "Cancels runs that were not started in time; done by whoever claims next.",
+    "promote": "Makes due runs pending; part of the next claim.",
+    "expire": "Cancels runs that did not start in time; part of the next claim.",
+    "reap": "Takes back runs whose lease has expired: each is charged a stall; part of the next claim.",
 }
 
 
@@ -42,7 +56,7 @@ _WITHIN: Final = {
 
 
 def lifecycle() -> str:
-    """The states and the verbs that move a run between them, as Mermaid. What ends in no state is only named."""
+    """Returns the states and verbs as a Mermaid diagram. Verbs that remove a run are listed below it."""
     edges: dict[tuple[str, str], list[str]] = {}
     for verb, (sources, targets) in TRANSITIONS.items():
         for target in _in_order(targets):
@@ -52,7 +66,7 @@ def lifecycle() -> str:
     lines += [f"    {source} --> {target}: {', '.join(verbs)}" for (source, target), verbs in edges.items()]
     lines += [f"    {state} --> [*]" for state in _in_order(FINISHED)]
     removing = ", ".join(f"`{verb}`" for verb, (_, targets) in TRANSITIONS.items() if not targets)
-    return "\n".join([*lines, "```", "", f"Left out, as they remove a run: {removing}."])
+    return "\n".join([*lines, "```", "", f"Not shown, because they remove a run: {removing}."])
 
 
 def _in_order(states: frozenset[JobState]) -> list[str]:
@@ -60,7 +74,7 @@ def _in_order(states: frozenset[JobState]) -> list[str]:
 
 
 def transitions() -> str:
-    """Each verb with the states it accepts, the states it leaves a run in, and what it does."""
+    """Returns each verb with the states it accepts, the states it can result in, and its purpose."""
     rows = [
         (f"`{verb}`", _words(sources), _words(targets), _purpose(verb))
         for verb, (sources, targets) in TRANSITIONS.items()
@@ -75,10 +89,11 @@ def _words(states: frozenset[JobState]) -> str:
 
 
 def _purpose(verb: str) -> str:
-    """The first sentence of a script's header, which is its contract."""
+    """Returns the first sentence of a script's header."""
     if verb in _WITHIN:
         return _WITHIN[verb]
-    header = (LUA / f"{verb}.lua").read_text(encoding="utf-8").split("\n--\n")[1]
+    (script,) = LUA.glob(f"*/{verb}.lua")
+    header = script.read_text(encoding="utf-8").split("\n--\n")[1]
     text = " ".join(line.removeprefix("-- ") for line in header.splitlines())
     return re.split(r"(?<=\.) ", text, maxsplit=1)[0]
 
@@ -87,12 +102,12 @@ def _purpose(verb: str) -> str:
 
 
 def queue_keys() -> str:
-    """The keys that each queue has."""
+    """Returns the keys of each queue."""
     return _key_table(QUEUE_KEYS, "rota:{queue}:")
 
 
 def shared_keys() -> str:
-    """The keys that belong to no queue."""
+    """Returns the keys that belong to no queue."""
     return _key_table(GLOBAL_KEYS, "rota:{~}:")
 
 
@@ -104,14 +119,19 @@ def _key_table(specs: Mapping[str, KeySpec], prefix: str) -> str:
     return _table(("key", "type", "written by", "expires", "meaning"), rows)
 
 
+def acl_files() -> dict[Path, str]:
+    """Returns the ACL file of each role."""
+    return {DOCS.parent / "deploy" / "acl" / f"{role}.acl": acl_rule(role, "rota") + "\n" for role in AclRole}
+
+
 def error_tree() -> str:
-    """The tree as the module draws it."""
+    """Returns the tree of errors from the module's docstring."""
     doc = errors.__doc__ or ""
     return "```text\n" + doc.partition("\n\n")[2].strip() + "\n```"
 
 
 def error_table() -> str:
-    """Each error with its base and the first sentence of what it says of itself."""
+    """Returns each error with its base and the first line of its docstring."""
     rows: list[tuple[str, str, str]] = []
     for name in errors.__all__:
         error: type[Exception] = getattr(errors, name)
@@ -121,7 +141,7 @@ def error_table() -> str:
 
 
 def cli_commands() -> str:
-    """Every command with its arguments and options, from click itself."""
+    """Returns every command with its arguments and options, read from click."""
     context = click.Context(command, info_name="rota")
     parts: list[str] = []
     for name in COMMANDS:
@@ -155,7 +175,7 @@ def _describe_command(found: click.Command, context: click.Context) -> list[str]
     return described
 
 
-#: Options that every command has: the page says so once.
+#: Options of every command, described once on the page.
 _SHARED: Final = ("url", "namespace", "debug", "json")
 
 
@@ -164,35 +184,35 @@ def _plain(text: str) -> str:
 
 
 def exit_codes() -> str:
-    """The stable exit codes, as `rota --help` shows them."""
+    """Returns the exit codes that `rota --help` lists."""
     rows = [line.strip().split(None, 1) for line in EPILOG.splitlines() if re.match(r"\s+\d", line)]
     return _table(("code", "meaning"), [(code, meaning) for code, meaning in rows])
 
 
 def numbers() -> str:
-    """The times and bounds that are built in, from the code that uses them."""
+    """Returns the built-in times and limits, read from the code that uses them."""
     rows = [
-        ("lease of a claim", f"{LEASE_MS / 1000:g} s", "how long a job stays a worker's without a heartbeat"),
-        ("heartbeat", f"{heartbeat.HEARTBEAT_S:g} s", "for all leases that a worker holds, one call per queue"),
-        ("look again", f"{desk.LOOK_AGAIN_S:g} s", "an idle worker asks by itself at least this often"),
-        ("wait for a slot", f"{desk.WAIT_FOR_SLOT_S:g} s", "of a job that was claimed ahead; then it is given back"),
-        ("grace time", f"{config.GRACE_S:g} s", "for handlers after SIGTERM; `--grace` changes it"),
-        ("patience with a handler", f"{tower.STOP_PATIENCE_S:g} s", "told to stop; then its runner is retired"),
-        ("bound for siblings", f"{tower.RETIRE_BOUND_S:g} s", "others on a retired runner; then it is killed"),
-        ("sign of life", f"{announcer.ANNOUNCE_S:g} s", "how often a worker announces itself"),
-        ("shown as DEAD", f"{ALIVE_MS / 1000:g} s", "after its last sign of life"),
-        ("look at schedules", f"{ticker.LOOK_AGAIN_S:g} s", "at least this often; changes are pushed"),
-        ("missed ticks", f"{MISFIRE_LIMIT}", "of a schedule, that `misfire=\"all\"` runs at most"),
-        ("late tick", f"{GRACE_MS // 1000} s", "that `misfire=\"skip\"` still runs"),
-        ("batch", f"{BATCH}", "jobs that one script call moves at most"),
-        ("payload", f"{client.MAX_PAYLOAD // 1024:,} KiB", "arguments or result of a job; `max_payload=` changes it"),
-        ("tags, meta", f"{MAX_TAGS}, {MAX_META_BYTES // 1024} KiB", "of one job"),
-        ("log of a job", "1,000 lines or 256 KiB", "further lines are counted, not kept"),
-        ("history of a job", "100 entries", "the latest"),
-        ("events of a queue", f"about {EVENTS_KEPT:,}", "the latest; whoever falls behind gets a `reset`"),
-        ("replay window", "10 min", "in which a call sent again is recognised"),
-        ("embedded server", f"{embedded.LINGER_S:g} s", "that it stays after its last client"),
-    ]  # fmt: skip
+        ("lease of a claim", f"{LEASE_MS / 1000:g} s", "how long a worker keeps a job without a heartbeat"),
+        ("heartbeat", f"{heartbeat.HEARTBEAT_S:g} s", "renews all leases of a worker, one call per queue"),
+        ("fallback poll", f"{claim_queues.LOOK_AGAIN_S:g} s", "longest time between two claims of an idle worker"),
+        ("wait for a slot", f"{claim_report_loop.WAIT_FOR_SLOT_S:g} s", "of a job claimed ahead; then it is returned"),
+        ("grace period", f"{config.GRACE_S:g} s", "for handlers after SIGTERM; `--grace` changes it"),
+        ("stop patience", f"{dispatcher.STOP_PATIENCE_S:g} s", "for a handler to stop; then its runner is retired"),
+        ("retirement", f"{dispatcher.RETIRE_BOUND_S:g} s", "for other handlers of a retired runner; then it is killed"),
+        ("registration", f"{registration_loop.REGISTER_S:g} s", "interval at which a worker renews its registry entry"),
+        ("shown as DEAD", f"{ALIVE_MS / 1000:g} s", "after the last registration"),
+        ("schedule check", f"{schedule_firing_loop.LOOK_AGAIN_S:g} s", "longest interval; changes are pushed"),
+        ("missed ticks", f"{MISFIRE_LIMIT}", 'run at most with `misfire="all"`'),
+        ("late tick", f"{GRACE_MS // 1000} s", 'still run with `misfire="skip"`'),
+        ("batch", f"{BATCH}", "most jobs moved by one script call"),
+        ("payload", f"{MAX_PAYLOAD // 1024:,} KiB", "arguments or result of a job; `max_payload=` changes it"),
+        ("tags, meta", f"{MAX_TAGS}, {MAX_META_BYTES // 1024} KiB", "per job"),
+        ("log of a job", "1,000 lines or 256 KiB", "further lines are only counted"),
+        ("history of a job", "100 entries", "the latest ones"),
+        ("events of a queue", f"about {EVENTS_KEPT:,}", "the latest ones; a reader that falls behind gets a `reset`"),
+        ("replay window", "10 min", "in which a repeated call is recognised"),
+        ("embedded server", f"{embedded.LINGER_S:g} s", "time until it stops after its last client"),
+    ]
     return _table(("what", "value", ""), rows)
 
 
@@ -208,14 +228,15 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "cli": cli_commands,
     "exit-codes": exit_codes,
     "numbers": numbers,
-    "seeds": seeds.table,
+    "requirements": requirements.table,
     "http-routes": http_api.routes,
     **benchmarks.PARTS,
+    **simulation.PARTS,
 }
 
 
 def fill(text: str) -> str:
-    """A page with its generated parts as they have to be."""
+    """Returns the page with its generated parts replaced."""
 
     def replaced(part: re.Match[str]) -> str:
         return f"{part['open']}\n{PARTS[part['name']]()}\n\n{part['close']}"
@@ -224,23 +245,29 @@ def fill(text: str) -> str:
 
 
 def pages() -> list[Path]:
-    """Every page that has a generated part."""
-    return [path for path in sorted(DOCS.rglob("*.md")) if _PART.search(path.read_text(encoding="utf-8"))]
+    """Returns the pages that have a generated part."""
+    every = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [path for path in every if _PART.search(path.read_text(encoding="utf-8"))]
 
 
 def main() -> int:
-    """Writes what has changed, and says what."""
+    """Writes the changed pages and prints their paths."""
     for path in pages():
         before = path.read_text(encoding="utf-8")
         after = fill(before)
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"written: {path.relative_to(DOCS.parent)}")
+    for path, rule in acl_files().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != rule:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(rule, encoding="utf-8")
+            print(f"written: {path.relative_to(DOCS.parent)}")
     if http_api.write():
         print(f"written: {http_api.OPENAPI.relative_to(DOCS.parent)}")
     benchmarks.draw_plots()
-    for row in seeds.missing(seeds.read_seeds(), seeds.find_tests()):
-        print(f"no test names {row}", file=sys.stderr)
+    for code in requirements.read_requirements().untested(requirements.find_tests()):
+        print(f"no test is marked with requirement {code}", file=sys.stderr)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The HTTP API as the documentation shows it: a table of its routes, and the OpenAPI document itself."""
+"""Documentation of the HTTP API: the table of routes, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any, Final
 from rota import Rota
 from rota.server import create_app
 
-#: What clients and the dashboard's types are generated from. A change of it is a change for them.
+#: Clients and the dashboard's types are generated from this file.
 OPENAPI: Final = Path(__file__).parent / "reference" / "openapi.json"
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document. No store is asked for it."""
+    """Returns the OpenAPI document. Needs no store."""
     return create_app(Rota("redis://nowhere")).openapi()
 
 
 def openapi_text() -> str:
-    """The document as it is kept."""
+    """Returns the text of the committed document."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
 
 
 def routes() -> str:
-    """Every route by its tag: what it does, and the role that it asks for."""
+    """Returns tables of all routes by tag, with their query parameters and roles."""
     by_tag: dict[str, list[str]] = {}
     for path, methods in document()["paths"].items():
         for method, operation in methods.items():
             parameters = [f"`{one['name']}`" for one in operation.get("parameters", []) if one["in"] == "query"]
-            said = operation["description"].split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-            asks = f" Takes {', '.join(parameters)}." if parameters else ""
-            row = f"| `{method.upper()} {path}` | {said}{asks} | {operation.get('x-role', 'anybody')} |"
+            summary = operation["description"].split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+            query = f" Query: {', '.join(parameters)}." if parameters else ""
+            row = f"| `{method.upper()} {path}` | {summary}{query} | {operation.get('x-role', 'public')} |"
             by_tag.setdefault(operation["tags"][0], []).append(row)
     parts = [
         "\n".join([f"### {tag.capitalize()}", "", "| | | role |", "|---|---|---|", *rows])
@@ -41,7 +41,7 @@ def routes() -> str:
 
 
 def write() -> bool:
-    """Keeps the document; True if it has changed."""
+    """Writes the document. Returns True if it has changed."""
     text = openapi_text()
     if OPENAPI.exists() and OPENAPI.read_text(encoding="utf-8") == text:
         return False

@@ -1,7 +1,8 @@
-"""Takes a picture of every page of the dashboard, wide and narrow, light and dark: `python -m docs.screenshots`.
+"""Takes screenshots of every page of the dashboard, on a desktop and on a phone, light and dark.
 
-It works on a throw-away server with jobs of every kind, made by the same code as the browser tests use. The pictures
-are for the README, and for whoever looks at a change with a designer's eye.
+`make screenshots` writes them to build/screenshots, for the review of a visual change; with names of pages it takes
+those alone. `python -m docs.screenshots --docs` retakes the few in docs/images that the documentation shows. The data
+is the sample data of the browser tests, on a temporary server.
 """
 
 from __future__ import annotations
@@ -10,28 +11,33 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import httpx2
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 
 from rota.server import create_app
-from rota.server.tokens import Role, Tokens
+from rota.server.auth.api_tokens import Role, Tokens
 from tests.browser.conftest import ARGUMENTS, DESKTOP, PHONE
-from tests.browser.furniture import furnish
-from tests.browser.site import Site
+from tests.browser.sample_data import create_sample_data
+from tests.browser.site import Site, close_page, open_page
 from tests.browser.test_accessibility import settled
 from tests.server.live import Live
 from tests.servers import Server, new_server
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 Act = Callable[[Page], Awaitable[None]]
+Theme = Literal["light", "dark"]
 
-IMAGES: Final = Path(__file__).parent / "images"
-MODULE: Final = "tests.browser.app"
-#: Charts draw their first minute, and workers tell how busy they are.
+DOCS_IMAGES: Final = Path(__file__).parent / "images"
+BUILD: Final = Path(__file__).parents[1] / "build" / "screenshots"
+#: Pages that the documentation shows, on a desktop and light.
+DOCUMENTED: Final = ("overview",)
+MODULE: Final = "tests.browser.tasks"
+#: Charts need their first minute, and workers their first registration.
 HISTORY_S: Final = 65.0
 
 
@@ -41,13 +47,13 @@ async def _open_palette(page: Page) -> None:
     await page.keyboard.type("dead")
 
 
-async def _choose(page: Page) -> None:
+async def _select(page: Page) -> None:
     for row in range(1, 4):
-        await page.get_by_role("grid").get_by_role("checkbox", name="Choose mail").nth(row).check()
+        await page.get_by_role("grid").get_by_role("checkbox", name="Select mail").nth(row).check()
 
 
-async def _choose_and_redrive(page: Page) -> None:
-    await _choose(page)
+async def _select_and_redrive(page: Page) -> None:
+    await _select(page)
     await page.get_by_role("button", name="Redrive").click()
     await page.get_by_role("dialog").wait_for()
 
@@ -67,38 +73,78 @@ async def _purge(page: Page) -> None:
 ACTED: Final[dict[str, tuple[str, Act]]] = {
     "palette": ("/", _open_palette),
     "jobs-filter": ("/jobs", _filter),
-    "jobs-chosen": ("/jobs?state=FAILED", _choose),
-    "jobs-redrive": ("/jobs?state=FAILED", _choose_and_redrive),
+    "jobs-selected": ("/jobs?state=FAILED", _select),
+    "jobs-redrive": ("/jobs?state=FAILED", _select_and_redrive),
     "queue-purge": ("/queues", _purge),
 }
 
 
-async def main(names: list[str]) -> None:
+@dataclass(frozen=True)
+class Screenshots:
+    """Takes pages in every size, and writes them to a folder."""
+
+    folder: Path
+    sizes: Mapping[str, ViewportSize]
+
+    async def take(
+        self,
+        browser: Browser,
+        url: str,
+        paths: Mapping[str, str],
+        theme: Theme,
+        *,
+        token: str = "",
+        is_lost: bool = False,
+        act: Act | None = None,
+    ) -> None:
+        """Each path, as `name-size-theme.png`."""
+        for size_name, size in self.sizes.items():
+            page = await open_page(browser, url, viewport=size, color_scheme=theme, reduced_motion="reduce")
+            if is_lost:
+                await page.route("**/api/events*", lambda route: route.abort())
+            if token:
+                await page.goto("/login")
+                await page.get_by_label("Token", exact=True).fill(token)
+                await page.get_by_role("button", name="Log in").click()
+                await page.wait_for_url(f"{url}/")
+            for name, path in paths.items():
+                await page.goto(path)
+                await settled(page)
+                if is_lost:
+                    await page.get_by_text("Connection lost").wait_for()
+                if act is not None:
+                    await act(page)
+                await page.wait_for_timeout(700)  # charts and graphs are drawn
+                await page.screenshot(path=self.folder / f"{name}-{size_name}-{theme}.png")
+            await close_page(page)
+
+
+async def main(names: list[str], folder: Path, sizes: Mapping[str, ViewportSize], themes: Sequence[Theme]) -> None:
     """All pages, or those named."""
-    IMAGES.mkdir(exist_ok=True)
+    shots = Screenshots(folder, sizes)
     chromium = shutil.which("chromium") or sys.exit("there is no chromium on the PATH: apt-get install chromium")
     with (
         new_server("valkey") as server,
-        tempfile.TemporaryDirectory() as folder,
-        Crew(server, "rota", Path(folder), module=MODULE) as crew,
-        Live(create_app(Crew(server, "rota", Path(folder), module=MODULE).rota, auth="none")) as live,
+        tempfile.TemporaryDirectory() as work,
+        WorkerHarness(server, "rota", Path(work), module=MODULE) as harness,
+        Live(create_app(WorkerHarness(server, "rota", Path(work), module=MODULE).rota, auth="none")) as live,
     ):
-        site = Site(crew, live.url)
-        furniture = await furnish(site)
-        await _change(site.url, furniture.jobs["scheduled"].id)
-        await asyncio.sleep(HISTORY_S if not names or furniture.paths().keys() & set(names) else 0)
-        paths = {name: path for name, path in furniture.paths().items() if not names or name in names}
+        site = Site(harness, live.url)
+        sample = await create_sample_data(site)
+        await _change(site.url, sample.jobs["scheduled"].id)
+        await asyncio.sleep(HISTORY_S if not names or sample.paths().keys() & set(names) else 0)
+        paths = {name: path for name, path in sample.paths().items() if not names or name in names}
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
-            for theme in ("light", "dark"):
-                await _take(browser, site.url, paths, theme)
+            for theme in themes:
+                await shots.take(browser, site.url, paths, theme)
                 if not names or "connection-lost" in names:
-                    await _take(browser, site.url, {"connection-lost": "/"}, theme, is_lost=True)
+                    await shots.take(browser, site.url, {"connection-lost": "/"}, theme, is_lost=True)
                 acted = {name: (path, act) for name, (path, act) in ACTED.items() if not names or name in names}
                 for name, (path, act) in acted.items():
-                    await _take(browser, site.url, {name: path}, theme, act=act)
-            await _take_others(browser, server, Path(folder), names)
-        await crew.rota.close()
+                    await shots.take(browser, site.url, {name: path}, theme, act=act)
+            await _take_others(shots, browser, server, Path(work), names, themes)
+        await harness.rota.close()
 
 
 async def _change(url: str, job: str) -> None:
@@ -113,48 +159,34 @@ async def _change(url: str, job: str) -> None:
             (await http.request(method, path, json=body)).raise_for_status()
 
 
-async def _take_others(browser: Browser, server: Server, folder: Path, names: list[str]) -> None:
-    """What is seen where nothing was enqueued yet, before a login, and without permission."""
-    fresh = Crew(server, "fresh", folder, module=MODULE)
-    looks: list[tuple[str, str, bool]] = [
-        ("first-run", "/", False), ("login", "/login", True), ("no-permission", "/jobs/new", True),
-    ]  # fmt: skip
+async def _take_others(
+    shots: Screenshots, browser: Browser, server: Server, folder: Path, names: list[str], themes: Sequence[Theme]
+) -> None:
+    """Pages of an empty namespace, the login, and a page that the user has no access to."""
+    fresh = WorkerHarness(server, "fresh", folder, module=MODULE)
+    pages: list[tuple[str, str, bool]] = [
+        ("getting-started", "/", False),
+        ("login", "/login", True),
+        ("no-permission", "/jobs/new", True),
+    ]
     viewer, _ = await Tokens(fresh.rota).create(Role.VIEWER)
-    for name, path, is_guarded in looks:
+    for name, path, is_guarded in pages:
         if names and name not in names:
             continue
         with Live(create_app(fresh.rota, auth="tokens" if is_guarded else "none")) as live:
-            for theme in ("light", "dark"):
+            for theme in themes:
                 token = viewer if name == "no-permission" else ""
-                await _take(browser, live.url, {name: path}, theme, token=token)
+                await shots.take(browser, live.url, {name: path}, theme, token=token)
     await fresh.rota.close()
 
 
-async def _take(
-    browser: Browser, url: str, paths: dict[str, str], theme: Literal["light", "dark"], *, token: str = "",
-    is_lost: bool = False, act: Act | None = None,
-) -> None:  # fmt: skip
-    for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
-        context = await browser.new_context(base_url=url, viewport=size, color_scheme=theme, reduced_motion="reduce")
-        page = await context.new_page()
-        if is_lost:
-            await page.route("**/api/events*", lambda route: route.abort())
-        if token:
-            await page.goto("/login")
-            await page.get_by_label("Token", exact=True).fill(token)
-            await page.get_by_role("button", name="Log in").click()
-            await page.wait_for_url(f"{url}/")
-        for name, path in paths.items():
-            await page.goto(path)
-            await settled(page)
-            if is_lost:
-                await page.get_by_text("Connection lost").wait_for()
-            if act is not None:
-                await act(page)
-            await page.wait_for_timeout(700)  # charts and graphs are drawn
-            await page.screenshot(path=IMAGES / f"{name}-{width}-{theme}.png")
-        await context.close()
+def _run(arguments: list[str]) -> None:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    if arguments == ["--docs"]:
+        asyncio.run(main(list(DOCUMENTED), DOCS_IMAGES, {"desktop": DESKTOP}, ["light"]))
+    else:
+        asyncio.run(main(arguments, BUILD, {"desktop": DESKTOP, "phone": PHONE}, ["light", "dark"]))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    _run(sys.argv[1:])

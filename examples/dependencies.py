@@ -1,4 +1,4 @@
-"""Jobs that come after others, across queues; what happens to them when one fails, and when it is redriven.
+"""Dependencies across queues: a job that waits for others, and what happens when one of them fails and is redriven.
 
 rota worker examples.dependencies:rota
 python -m examples.dependencies
@@ -19,9 +19,9 @@ SOUTH = Path(gettempdir()) / "rota-dependencies-south.csv"
 
 @rota.task(queue="files")
 async def fetch(path: str) -> int:
-    """Reads a file that somebody else delivers; fails for good if it is not there."""
+    """Reads a file that another system delivers; fails for good if it is missing."""
     if not await asyncio.to_thread(Path(path).exists):
-        raise PermanentError("the file has not come")
+        raise PermanentError("the file has not arrived")
     return 1
 
 
@@ -33,12 +33,12 @@ async def summarise() -> str:
 
 @rota.task(queue="mail")
 async def send(text: str) -> str:
-    """The last of the chain, in a third queue."""
+    """The last job of the chain, in a third queue."""
     return f"sent: {text}"
 
 
 async def main(south: Path) -> None:
-    """The file of the south is missing at first."""
+    """Enqueues the chain while the file of the south is missing, then delivers the file and redrives the job."""
     await asyncio.to_thread(south.unlink, missing_ok=True)
     async with rota:
         files = [await fetch.enqueue(__file__), await fetch.enqueue(str(south))]
@@ -54,6 +54,9 @@ async def main(south: Path) -> None:
 
         await asyncio.to_thread(south.touch)
         await files[1].redrive()
+        # The jobs after it come back one queue after the other, a moment later.
+        while await mail.state() == "cancelled":  # noqa: ASYNC110 - a loop is the shortest way to wait for that
+            await asyncio.sleep(0.05)
         print(await mail.result(timeout=30))
         print(await summary.result(timeout=30))
     await asyncio.to_thread(south.unlink)

@@ -1,10 +1,10 @@
-"""At-least-once delivery made harmless: what a handler gives to the systems that it writes to.
+"""Idempotency keys and fences: how a handler makes at-least-once execution safe for the systems it writes to.
 
-A job can run twice, after its worker vanished. Two things let the other side sort that out:
+A job may run twice, for example if its worker dies after the side effect. Two values let the other system detect it:
 
-- `ctx.idempotency_key` is the same in every attempt of a run: a payment is made once under it.
-- `ctx.fence` grows with every claim of the queue: a sink that refuses a smaller one than it has seen is safe from a
-  worker that was thought dead, and wakes up.
+- `ctx.idempotency_key` is the same in every attempt of a run: a payment with that key is booked once.
+- `ctx.fence` grows with every claim of the queue: a system that rejects a fence smaller than the last one is safe from
+  a worker that was paused, lost its lease, and continues.
 
 rota worker examples.fences:rota
 python -m examples.fences
@@ -26,7 +26,7 @@ LEDGER = Path(gettempdir()) / "rota-fences.sqlite"
 
 
 class Ledger:
-    """The other system: a database that keeps its own rules."""
+    """The other system: a database that enforces both rules."""
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path, timeout=10)
@@ -35,13 +35,13 @@ class Ledger:
             self._database.execute("create table if not exists balance (account text primary key, fence integer)")
 
     def pay(self, key: str, cents: int) -> bool:
-        """Books a payment; False if this very payment was booked before."""
+        """Books a payment. Returns False if a payment with that key was booked before."""
         with self._database:
             booked = self._database.execute("insert or ignore into payments values (?, ?)", (key, cents))
         return booked.rowcount == 1
 
     def touch(self, account: str, fence: int) -> bool:
-        """Accepts a write unless a newer owner has written already."""
+        """Accepts a write, unless one with a larger fence came first."""
         with self._database:
             written = self._database.execute(
                 "insert into balance values (?, ?) on conflict (account) do update set fence = excluded.fence"
@@ -57,13 +57,13 @@ class Ledger:
 
 @rota.task(queue="payments", retry=Retry(attempts=3, backoff=[0.1]))
 def charge(ctx: Context, account: str, cents: int, ledger: str) -> str:
-    """Pays, and then fails once: the second attempt must not pay again."""
+    """Pays, then fails once: the second attempt must not pay again."""
     with closing(Ledger(Path(ledger))) as books:
         is_first = books.pay(ctx.idempotency_key, cents)
         if not books.touch(account, ctx.fence):
             return "a newer owner has written: this attempt came too late"
     if ctx.attempt == 1:
-        raise ConnectionError("paid, but the answer got lost")
+        raise ConnectionError("paid, but the response was lost")
     return f"attempt {ctx.attempt}: {'paid' if is_first else 'had been paid already'}"
 
 

@@ -1,4 +1,4 @@
-"""CPU-bound work in a process of its own, with progress.
+"""CPU-bound work in a separate process, with progress.
 
 rota worker examples.images:rota
 python -m examples.images
@@ -16,10 +16,10 @@ rota = Rota()
 
 
 @rota.task(queue="images", run_in="process", timeout=60)
-def render(ctx: Context, name: str, rows: int = 200) -> dict[str, str | int]:
-    """Works hard, row by row. It holds the GIL, which harms nobody: this process has no other job.
+def render(ctx: Context, name: str, rows: int = 2_000) -> dict[str, str | int]:
+    """Computes row by row. Holding the GIL delays no other job: the process runs only this one.
 
-    On a timeout or a cancel the process is killed, and whatever it started.
+    On a timeout or a cancel the process is killed, with all its child processes.
     """
     digest = hashlib.sha256(name.encode()).digest()
     for row in range(rows):
@@ -31,7 +31,7 @@ def render(ctx: Context, name: str, rows: int = 200) -> dict[str, str | int]:
 
 
 async def main() -> None:
-    """Renders two images side by side, and shows how far the first one is."""
+    """Renders two images in parallel, and prints the progress of the first one."""
     async with rota:
         first = await render.enqueue("mountain.png")
         second = await render.enqueue("lake.png")

@@ -1,4 +1,4 @@
-"""Locks: bookings of one account one after the other, of many accounts side by side.
+"""Locks: bookings of one account run one at a time, bookings of different accounts in parallel.
 
 rota worker examples.locks:rota
 python -m examples.locks
@@ -11,13 +11,13 @@ import asyncio
 from rota import IdInUse, Rota
 
 rota = Rota()
-#: Where the money is. Reading, waiting and writing would lose bookings if two of an account did so at once.
+#: Account -> balance. Two concurrent bookings of one account would overwrite each other.
 balances: dict[str, int] = {}
 
 
 @rota.task(queue="bank")
 async def book(account: str, amount: int) -> int:
-    """Reads, takes its time, writes: safe only because nobody else has the account's lock."""
+    """Reads, waits, writes: safe because no other job holds the account's lock."""
     before = balances.get(account, 0)
     await asyncio.sleep(0.02)
     balances[account] = before + amount
@@ -25,14 +25,14 @@ async def book(account: str, amount: int) -> int:
 
 
 async def main() -> None:
-    """Sixty bookings of three accounts, all at once; and one that waits."""
+    """Enqueues sixty bookings of three accounts at once, and one more that has to wait."""
     async with rota:
         accounts = ("ann", "ben", "cat")
         calls = [book.using(lock=f"account:{account}").call(account, 1) for _ in range(20) for account in accounts]
         jobs = [job for job in await rota.enqueue_many(calls) if not isinstance(job, IdInUse)]
         waiting = await book.using(lock="account:ann", priority="low").enqueue("ann", 100)
         obstacle = (await waiting.refresh()).obstacle
-        print("waits for:", obstacle.lock if obstacle else "nobody")
+        print("waits for:", obstacle.lock if obstacle else "nothing")
         results = [await job.result(timeout=30) for job in jobs]
         print("in order, none lost:", all(results[n::3] == list(range(1, 21)) for n in range(3)))
         print("ann has", await waiting.result(timeout=30))

@@ -17,7 +17,7 @@ rota = Rota()
 
 @dataclass
 class Order:
-    """What is ordered."""
+    """An order."""
 
     id: str
     item: str
@@ -26,7 +26,7 @@ class Order:
 
 @dataclass
 class Payment:
-    """What the bank said."""
+    """A payment confirmed by the bank."""
 
     order: str
     reference: str
@@ -34,7 +34,7 @@ class Payment:
 
 @rota.task
 async def charge(ctx: Context, order: Order) -> Payment:
-    """The key is the same in every attempt, so that the bank takes the money once."""
+    """Charges the customer. The key is the same in every attempt, so the bank charges once."""
     return Payment(order.id, f"payment {order.euros} EUR, key …{ctx.idempotency_key[-4:]}")
 
 
@@ -58,28 +58,28 @@ async def unpack(box: str) -> None:
 
 @rota.task
 async def ship(ctx: Context, order: Order, box: str, payment: Payment) -> str:
-    """Takes elephants never, and pianos at the second try of a human."""
+    """Ships the box. Elephants are never accepted; a piano only after the workflow was resumed."""
     if order.item == "elephant":
         raise PermanentError("too heavy")
     if order.item == "piano" and ctx.attempt == 1:
-        raise PermanentError("nobody at home")
+        raise PermanentError("the customer was not at home")
     return f"{box}, paid by {payment.order}"
 
 
 async def place(order: Order) -> Workflow:
-    """Commits the workflow of one order: all of it, or, if this raises, nothing."""
+    """Starts the workflow of one order: all of its steps or, if this raises, none."""
     on_failure: Literal["hold", "undo"] = "hold" if order.item == "piano" else "undo"
-    async with rota.workflow("order", id=order.id, on_failure=on_failure, limit=50) as flow:
-        paid = flow.step(charge.using(retry=Retry(attempts=8)).call(order))
+    async with rota.workflow("order", id=order.id, on_failure=on_failure, limit=50) as workflow:
+        paid = workflow.step(charge.using(retry=Retry(attempts=8)).call(order))
         paid.undo(refund.call(paid.result))
-        packed = flow.step(pack.call(order))
+        packed = workflow.step(pack.call(order))
         packed.undo(unpack.call(packed.result))
-        flow.step(ship.call(order, packed.result, paid.result))
-    return flow
+        workflow.step(ship.call(order, packed.result, paid.result))
+    return workflow
 
 
 async def main() -> None:
-    """Places the three orders, and says what became of each."""
+    """Places the three orders, and prints how each ended."""
     async with rota:
         book = await place(Order("o-1", "book", 20))
         print("o-1:", await book.result(timeout=30))

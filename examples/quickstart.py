@@ -1,4 +1,4 @@
-"""The smallest program. There is no server to install: `Rota()` runs one by itself.
+"""The smallest program. There is no server to install: `Rota()` starts an embedded one.
 
 rota worker quickstart:rota &      # runs jobs until it is stopped
 python quickstart.py               # Hello, world!

@@ -16,7 +16,7 @@ rota = Rota()
 
 @dataclass
 class Sales:
-    """Arguments and results are checked against their annotations, also when they are dataclasses."""
+    """A result. Arguments and results are checked against their annotations, dataclasses included."""
 
     region: str
     month: int
@@ -25,17 +25,17 @@ class Sales:
 
 @rota.task(queue="reports", keep=600)
 async def summarise(region: str, month: int) -> Sales:
-    """Pretends to ask a database."""
+    """Stands in for a database query."""
     await asyncio.sleep(0.01)
     return Sales(region, month, total=100.0 * month + len(region))
 
 
 async def main() -> None:
-    """One report for each region and month, enqueued in one round trip."""
+    """Enqueues a report for each region and month in one round trip."""
     regions = ("north", "east", "south", "west")
     async with rota:
         enqueued = await rota.enqueue_many(
-            # The same report twice is the same job: its id says which report it is.
+            # The id names the report, so enqueueing a report twice makes one job.
             summarise.using(id=f"2026-{month:02}-{region}", tags=[region]).call(region, month)
             for region in regions
             for month in range(1, 13)

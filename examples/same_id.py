@@ -1,4 +1,4 @@
-"""The same id again: many changes and one job, one at a time, and a job that goes on by itself.
+"""Enqueueing an id again: debouncing, a job that never runs twice at once, and a job that enqueues its successor.
 
 rota worker examples.same_id:rota
 python -m examples.same_id
@@ -15,27 +15,27 @@ rota = Rota()
 
 @rota.task(queue="search")
 async def index(page: str, text: str) -> str:
-    """Puts a page into the index. Only its latest text matters."""
+    """Indexes a page. Only its latest text matters."""
     return f"{page} is indexed: {text}"
 
 
 @rota.task(queue="search")
 async def rebuild(why: str, seconds: float = 0.0) -> str:
-    """Takes long, and must never run twice at the same time."""
+    """Takes long, and must never run twice at once."""
     await asyncio.sleep(seconds)
     return f"rebuilt because of {why}"
 
 
 @rota.task(queue="search", retry=Retry(attempts=3, backoff=Fixed(0.1)))
 async def crawl(page: int, last: int) -> int:
-    """Asks for its next round itself. While it runs that is a follow-up: it starts when this round has ended."""
+    """Enqueues its own id again for the next page: a follow-up, which starts when this run has ended."""
     if page < last:
         await crawl.using(id="crawl", delay=0.1).enqueue(page + 1, last)
     return page
 
 
 async def main() -> None:
-    """Debounces, keeps a singleton, and follows a job from round to round."""
+    """Shows the three uses, one after the other."""
     async with rota:
         for text in ("draft", "better", "final"):
             indexed = await index.using(id="page-7", delay=0.5).enqueue("page 7", text)

@@ -17,19 +17,19 @@ rota = Rota()
 @rota.every(1, overlap="skip")
 @rota.task(queue="watch")
 async def check(ctx: Context) -> str:
-    """Looks after something, every second. A check that takes longer is not joined by a second one."""
+    """Runs every second. With `overlap="skip"` a tick is skipped while the previous check still runs."""
     return ctx.job.ref.id
 
 
 @rota.cron("30 2 * * *", tz="America/New_York", args=["east"], misfire="all")
 @rota.task(queue="watch")
 async def close_books(branch: str) -> str:
-    """Runs once every night, also in the night when 2:30 does not exist, and in the one when it comes twice."""
+    """Runs once every night, also when daylight saving skips 2:30 or repeats it."""
     return f"books of the {branch} are closed"
 
 
 async def main() -> None:
-    """Waits for some ticks, then puts a schedule, runs it by hand, and removes it."""
+    """Waits for three ticks, then creates a schedule, runs it manually, and removes it."""
     async with rota:
         async with aclosing(rota.events(queues=["watch"])) as events:
             async for event in events:

@@ -20,7 +20,9 @@ from tests.leaks import delete_keys, leaked_keys
 from tests.scale import IS_LONG
 from tests.servers import OwnServers, Server, new_server
 
-#: Where Rota looks for a server. Unset, so that no test ever reaches one that somebody needs.
+pytest_plugins: Final = ("tests.watchdog",)
+
+#: Where Rota looks for a server. Unset, so that no test reaches a server that is in use.
 AMBIENT: Final = ("ROTA_URL", "REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD")
 
 settings.register_profile("default", max_examples=50, stateful_step_count=30, deadline=None, print_blob=True)
@@ -36,6 +38,8 @@ settings.register_profile(
 def pytest_configure(config: pytest.Config) -> None:
     for name in AMBIENT:
         os.environ.pop(name, None)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as under nohup: the same
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As in a shell's background job. What the tests start would inherit it, and be deaf to Ctrl-C.
         signal.signal(signal.SIGINT, signal.default_int_handler)

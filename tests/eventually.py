@@ -12,7 +12,7 @@ T = TypeVar("T")
 STEP_SECONDS: Final = 0.01
 
 
-async def eventually(predicate: Callable[[], Awaitable[T]] | Callable[[], T], timeout: float = 10) -> T:
+async def eventually(predicate: Callable[[], Awaitable[T]] | Callable[[], T], timeout: float = 30) -> T:
     """Waits until `predicate()`, async or not, is true, and returns what it gave.
 
     A predicate may also assert: an AssertionError means "not yet". Any other error ends the wait at once.
@@ -40,7 +40,7 @@ async def eventually(predicate: Callable[[], Awaitable[T]] | Callable[[], T], ti
         await asyncio.sleep(STEP_SECONDS)
 
 
-def eventually_sync(predicate: Callable[[], T], timeout: float = 10) -> T:
+def eventually_sync(predicate: Callable[[], T], timeout: float = 30) -> T:
     """The same for a test without an event loop."""
     deadline = time.monotonic() + timeout
     while True:

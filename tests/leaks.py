@@ -12,7 +12,7 @@ NO_EXPIRY: Final = -1
 
 
 def leaked_keys(client: redis.Redis, namespace: str, is_permanent: Callable[[str, str], bool]) -> list[str]:
-    """The namespace's keys, each with its type, that would stay for ever although nobody declared that they may."""
+    """The namespace's keys, with their types, that neither expire nor are declared permanent."""
     leaked: list[str] = []
     for page in _pages(client, namespace):
         with client.pipeline(transaction=False) as pipe:

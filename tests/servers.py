@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import pytest
 import redis
-from redis.backoff import NoBackoff
+from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 READY_SECONDS: Final = 15.0
@@ -88,9 +88,12 @@ class Server:
         file = self.dir / "log"
         return file.read_text(errors="replace") if file.exists() else ""
 
-    def client(self) -> redis.Redis:
-        """A new plain client, for tests that look at keys or change settings. Close it, or use it with `with`."""
-        return redis.Redis.from_url(self.url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+    def client(self, *, retries: int = 0) -> redis.Redis:
+        """A new plain client, for tests that look at keys or change settings. Close it, or use it with `with`.
+
+        `retries`: for a server that is promoted or demoted, because a sentinel then disconnects its clients.
+        """
+        return redis.Redis.from_url(self.url, socket_timeout=5, retry=Retry(ConstantBackoff(0.05), retries))
 
     def start(self) -> Self:
         """Starts the process and returns when it answers PONG, its data loaded."""
@@ -270,7 +273,7 @@ def _short_temp_dir() -> Path:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on just now."""
+    """A loopback port on which no process listens at the moment."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

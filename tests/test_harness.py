@@ -1,8 +1,10 @@
-"""The tests' own tools: servers that really die, leaks that are really seen, waits that end."""
+"""The test suite's own tools: servers that can be killed, the leak check, waits with a deadline, the watchdog."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -135,6 +137,110 @@ def test_eventually_says_what_it_waited_for() -> None:
 async def test_eventually_ends_a_predicate_that_hangs() -> None:
     with pytest.raises(AssertionError, match="not true within"):
         await eventually(asyncio.Event().wait, timeout=0.02)
+
+
+HANGING = """
+import asyncio, ctypes, os, subprocess, threading, time
+import pytest
+
+def swallow():
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+
+@pytest.fixture
+def hanging_setup():
+    swallow()
+
+@pytest.fixture
+def hanging_teardown():
+    yield
+    swallow()
+
+def test_sleeps():
+    time.sleep(60)
+
+def test_waits_for_a_thread():
+    thread = threading.Thread(target=time.sleep, args=[60], daemon=True)
+    thread.start()
+    thread.join()
+
+def test_swallows_in_a_callback():
+    async def main():
+        asyncio.get_running_loop().call_soon(time.sleep, 60)  # the loop logs what a callback raises
+        await asyncio.Event().wait()
+    asyncio.run(main())
+
+def test_swallows():
+    subprocess.Popen(["sleep", os.environ["SLEEP"]], start_new_session=True)
+    swallow()
+
+def test_swallows_in_setup(hanging_setup):
+    pass
+
+def test_swallows_in_teardown(hanging_teardown):
+    raise ValueError  # a failure cancels the timer of pytest-timeout
+
+def test_holds_the_gil():
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(mutex)
+
+def test_passes():
+    pass
+
+def test_leaves_a_thread_that_keeps_the_process_from_ending():
+    threading.Thread(target=time.sleep, args=[60]).start()
+"""
+
+
+@pytest.mark.timeout(600)
+def test_every_hanging_test_is_ended_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "test_hanging.py").write_text(HANGING)
+    options = ["-n4", "--timeout=2", "-owatchdog_repeat=3", "-owatchdog_grace=8", "-pno:asyncio", "-rA"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.watchdog", *options, "test_hanging.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SLEEP": (sleep := str(900_000 + os.getpid()))},
+        capture_output=True,
+        text=True,
+    )
+
+    outcomes = dict(
+        re.findall(r"^(?:FAILED|ERROR) test_hanging.py::(\w+).*?(Timeout|crashed|$)", run.stdout, re.MULTILINE)
+    )
+    assert outcomes == {
+        "test_sleeps": "Timeout",
+        "test_waits_for_a_thread": "Timeout",
+        "test_swallows_in_a_callback": "Timeout",
+        "test_swallows": "crashed",
+        "test_swallows_in_setup": "crashed",
+        "test_swallows_in_teardown": "crashed",
+        "test_holds_the_gil": "crashed",
+    }, run.stdout + run.stderr
+    assert len(re.findall(r"^PASSED", run.stdout, re.MULTILINE)) == 2
+    assert re.search(r"watchdog: ending process \d+, which hangs in 'test_hanging.py::test_holds_the_gil", run.stderr)
+    assert re.search(r'File ".*test_hanging.py", line \d+ in swallow', run.stderr)
+    assert ["sleep", sleep] not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
+
+
+def test_a_process_that_waits_for_the_tests_of_others_does_not_hang(tmp_path: Path) -> None:
+    (tmp_path / "test_two.py").write_text(
+        "import time\n\ndef test_short():\n    pass\n\ndef test_long():\n    time.sleep(4)\n"
+    )
+    words = [sys.executable, "-m", "pytest", "-p", "tests.watchdog", "-n2", "--timeout=60", "-owatchdog_grace=1"]
+    run = subprocess.run(
+        [*words, "test_two.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert "2 passed" in run.stdout
+    assert "watchdog" not in run.stderr
 
 
 def _is_gone(pid: int) -> bool:

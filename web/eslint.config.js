@@ -21,7 +21,7 @@ export default ts.config(
   },
   {
     // jsdom is not what the types say of a browser.
-    files: ["src/test/setup.ts"],
+    files: ["src/test/setup-jsdom.ts"],
     rules: {
       "@typescript-eslint/no-unnecessary-condition": "off",
       "@typescript-eslint/unbound-method": "off",

@@ -23,7 +23,7 @@ export default defineConfig({
   server: { proxy: { "/api": server, "/healthz": server } },
   test: {
     environment: "jsdom",
-    setupFiles: ["src/test/setup.ts"],
+    setupFiles: ["src/test/setup-jsdom.ts"],
     include: ["src/**/*.test.{ts,tsx}"],
     restoreMocks: true,
   },

@@ -1,1 +1,1 @@
-"""One module for each queue that is measured. `benchmarks/contract.py` says what is asked of it."""
+"""One module for each queue that is measured. `benchmarks/peer_interface.py` says what is asked of it."""

@@ -8,8 +8,8 @@ from typing import Any
 from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, PORT, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, PORT, count_job
 
 ABOUT = {
     "title": "arq",
@@ -24,18 +24,18 @@ pool: ArqRedis
 
 async def noop(_: Any, payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 async def nap(_: Any, payload: str) -> None:
     """Waits."""
     await asyncio.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 async def stamp(_: Any, sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 class WorkerSettings:

@@ -1,6 +1,6 @@
 // BullMQ for Node.
 
-import { load, NAP_MS, PORT, stamp, tally } from "../contract.mjs";
+import { load, NAP_MS, PORT, stamp, countJob } from "../peer_interface.mjs";
 
 export const ABOUT = {
   "title": "BullMQ (Node)",
@@ -15,7 +15,7 @@ const opts = { removeOnComplete: true };
 let queue;
 
 export function commands(measure, processes) {
-  return Array(processes).fill(["node", "benchmarks/driver.mjs", "bullmq", "work"]);
+  return Array(processes).fill(["node", "benchmarks/peer_driver.mjs", "bullmq", "work"]);
 }
 
 export function start() {
@@ -36,9 +36,9 @@ export function work() {
       stamp(job.data.argument);
     } else if (job.name === "nap") {
       await new Promise((resolve) => setTimeout(resolve, NAP_MS));
-      tally();
+      countJob();
     } else {
-      tally();
+      countJob();
     }
   };
   new Worker("bench", processor, { connection, concurrency: 100 });

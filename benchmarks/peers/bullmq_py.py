@@ -7,8 +7,8 @@ from typing import Any
 
 from bullmq import Queue, Worker
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "BullMQ for Python",
@@ -24,11 +24,11 @@ queue: Queue
 async def process(job: Any, token: str) -> None:
     """Runs a job."""
     if job.name == "stamp":
-        contract.stamp(job.data["argument"])
+        peer_interface.stamp(job.data["argument"])
         return
     if job.name == "nap":
         await asyncio.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 def commands(measure: str, processes: int) -> list[list[str]]:

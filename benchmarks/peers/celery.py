@@ -7,8 +7,8 @@ from typing import Any
 
 from celery import Celery
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "Celery",
@@ -29,20 +29,20 @@ app.conf.update(
 @app.task
 def noop(payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 @app.task
 def nap(payload: str) -> None:
     """Waits."""
     time.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 @app.task
 def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 TASKS = {"noop": noop, "nap": nap, "stamp": stamp}

@@ -8,8 +8,8 @@ from typing import Any
 
 from docket import Docket, Worker
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "Docket",
@@ -24,18 +24,18 @@ docket = Docket(name="bench", url=f"{URL}?max_connections=2000", execution_ttl=t
 
 async def noop(payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 async def nap(payload: str) -> None:
     """Waits."""
     await asyncio.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 async def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 TASKS = {"noop": noop, "nap": nap, "stamp": stamp}

@@ -8,8 +8,8 @@ from typing import Any
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "Dramatiq",
@@ -25,20 +25,20 @@ dramatiq.set_broker(broker)
 @dramatiq.actor
 def noop(payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 @dramatiq.actor
 def nap(payload: str) -> None:
     """Waits."""
     time.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 @dramatiq.actor
 def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 TASKS = {"noop": noop, "nap": nap, "stamp": stamp}

@@ -7,8 +7,8 @@ from typing import Any
 
 from huey import RedisHuey
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "Huey",
@@ -23,20 +23,20 @@ huey = RedisHuey("bench", url=URL, results=False)
 @huey.task()
 def noop(payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 @huey.task()
 def nap(payload: str) -> None:
     """Waits."""
     time.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 @huey.task()
 def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 TASKS = {"noop": noop, "nap": nap, "stamp": stamp}

@@ -1,4 +1,4 @@
-"""Rota, through the same contract as all others."""
+"""Rota, through the same interface as all others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import Any
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 from rota import Keep, Rota
 
 ABOUT = {
@@ -23,20 +23,20 @@ rota = Rota(URL, namespace="bench")
 @rota.task
 async def noop(payload: str) -> None:
     """Does nothing: what remains is the queue."""
-    tally()
+    count_job()
 
 
 @rota.task
 async def nap(payload: str) -> None:
     """Waits, as most jobs do."""
     await asyncio.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 @rota.task
 async def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 # What follows is measured of Rota alone.
@@ -45,38 +45,38 @@ async def stamp(sent: int) -> None:
 @rota.task
 async def due(at_ns: int) -> None:
     """Says how late it started, by the clock on the wall."""
-    contract.stamp(at_ns, time.time_ns())
+    peer_interface.stamp(at_ns, time.time_ns())
 
 
 @rota.task(keep=Keep(finished=3600, finished_count=1_000_000))
 async def kept(payload: str) -> str:
     """All of its jobs are kept, with their result."""
-    tally()
+    count_job()
     return payload
 
 
 @rota.task(keep=Keep(finished=0))
 async def forgotten(payload: str) -> None:
     """None of its jobs is kept."""
-    tally()
+    count_job()
 
 
 @rota.task
 def in_thread(payload: str) -> None:
     """Runs in a thread."""
-    tally()
+    count_job()
 
 
 @rota.task(run_in="process")
 def in_process(payload: str) -> None:
     """Runs in a process of the pool."""
-    tally()
+    count_job()
 
 
 @rota.task(timeout=3600)
 async def hold(payload: str) -> None:
     """Stays until its worker ends."""
-    tally()
+    count_job()
     await asyncio.Event().wait()
 
 
@@ -84,10 +84,17 @@ def commands(measure: str, processes: int) -> list[list[str]]:
     """One worker, as a user starts it."""
     return [
         [
-            "rota", "worker", "benchmarks.peers.rota:rota", "--concurrency", "100", "--processes", str(processes),
-            "--log-level", "warning",
+            "rota",
+            "worker",
+            "benchmarks.peers.rota:rota",
+            "--concurrency",
+            "100",
+            "--processes",
+            str(processes),
+            "--log-level",
+            "warning",
         ]
-    ]  # fmt: skip
+    ]
 
 
 async def enqueue(task: str, argument: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from redis import Redis
 from rq import Queue
 
-from benchmarks import contract
-from benchmarks.contract import URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import URL, count_job
 
 ABOUT = {
     "title": "RQ",
@@ -22,12 +22,12 @@ queue = Queue("bench", connection=Redis.from_url(URL))
 
 def noop(payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 TASKS = {"noop": noop, "stamp": stamp}

@@ -7,8 +7,8 @@ from typing import Any
 
 from saq import Queue
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "SAQ",
@@ -22,18 +22,18 @@ queue = Queue.from_url(URL, name="bench")
 
 async def noop(_: Any, *, argument: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 async def nap(_: Any, *, argument: str) -> None:
     """Waits."""
     await asyncio.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 async def stamp(_: Any, *, argument: int) -> None:
     """Says when it started."""
-    contract.stamp(argument)
+    peer_interface.stamp(argument)
 
 
 settings = {"queue": queue, "functions": [noop, nap, stamp], "concurrency": 100}

@@ -7,8 +7,8 @@ from typing import Any
 
 from streaq import Worker
 
-from benchmarks import contract
-from benchmarks.contract import NAP_S, URL, tally
+from benchmarks import peer_interface
+from benchmarks.peer_interface import NAP_S, URL, count_job
 
 ABOUT = {
     "title": "streaQ",
@@ -23,20 +23,20 @@ worker = Worker(redis_url=URL, concurrency=100)
 @worker.task(ttl=0, silent=True)
 async def noop(payload: str) -> None:
     """Nothing."""
-    tally()
+    count_job()
 
 
 @worker.task(ttl=0, silent=True)
 async def nap(payload: str) -> None:
     """Waits."""
     await asyncio.sleep(NAP_S)
-    tally()
+    count_job()
 
 
 @worker.task(ttl=0, silent=True)
 async def stamp(sent: int) -> None:
     """Says when it started."""
-    contract.stamp(sent)
+    peer_interface.stamp(sent)
 
 
 TASKS = {"noop": noop, "nap": nap, "stamp": stamp}

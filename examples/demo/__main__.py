@@ -1,4 +1,4 @@
-"""Starts everything, plays jobs of every kind, shows them live; ends by Ctrl-C, or after one round with `--once`."""
+"""Starts server and workers, runs jobs of every kind and shows them live, until Ctrl-C or one round with `--once`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from examples.demo.stage import WORKERS, Stage, open_stage
 from examples.demo.tasks import chore, download, greet, rota, thumbnail
 from rota import Call
 
-#: Between the kinds of one round, so that the picture can be followed.
+#: Between the kinds of one round, so that the screen can be followed.
 PAUSE_S: Final = 1.2
-#: Between the jobs of the steady trickle.
-TRICKLE_S: Final = 0.4
+#: Between the jobs of the background load.
+LOAD_INTERVAL_S: Final = 0.4
 START_S: Final = 30.0
 INTERRUPTED: Final = 130
 ORDER: Final = (*KINDS, *WORKFLOWS, LAST)
 
 
 async def run(*, is_endless: bool) -> int:
-    """The whole demo; the answer is the exit code."""
+    """Runs the demo. Returns the exit code."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -57,7 +57,7 @@ async def run(*, is_endless: bool) -> int:
 
 
 async def _play(stage: Stage, scene: Scene) -> None:
-    print("An embedded server is up, two workers are starting. To look at it from another terminal:")
+    print("The embedded server is running, two workers are starting. To watch it from another terminal:")
     print(f"  .venv/bin/rota top --url {stage.url}", flush=True)
     await _workers_are_up()
     await _api_is_up(stage)
@@ -66,11 +66,11 @@ async def _play(stage: Stage, scene: Scene) -> None:
     try:
         if scene.is_endless:
             async with asyncio.TaskGroup() as group:
-                group.create_task(_trickle(scene.show))
+                group.create_task(_background_load(scene.show))
                 while True:
                     await _round(scene, PAUSE_S)
         await _round(scene, 0.2)
-        await asyncio.sleep(1)  # so that the last news can be read
+        await asyncio.sleep(1)  # so that the last messages can be read
     finally:
         showing.cancel()
         with suppress(asyncio.CancelledError):
@@ -92,12 +92,12 @@ async def _api_is_up(stage: Stage) -> None:
             if address is not None:
                 break
             await asyncio.sleep(0.05)
-    print("The dashboard and the HTTP API are served as well, for everybody on this machine:")
+    print("Dashboard and HTTP API, on this machine only:")
     print(f"  {address}", flush=True)
 
 
 async def _round(scene: Scene, pause: float) -> None:
-    """Every kind once, and then, when nothing else can be hurt, the one that costs a worker."""
+    """Runs every kind once, and at the end, without disturbing others, the one that kills a worker."""
     kinds = [*KINDS, *WORKFLOWS]
     if scene.is_endless:
         random.shuffle(kinds)
@@ -115,20 +115,20 @@ async def _play_one(kind: Kind, scene: Scene) -> None:
         scene.show.say(f"NOT OK: {kind.name}: expected {kind.expected}, but {outcome.actual}")
 
 
-async def _trickle(show: Show) -> None:
-    """A steady flow of jobs, as in real life: many small ones, and now and then a long one."""
+async def _background_load(show: Show) -> None:
+    """Background load: many small jobs, and now and then a long one."""
     for number in itertools.count():
         small = (chore.call(number), greet.call(f"number {number}"), thumbnail.call(f"{number}.png"))
         long = download.using(priority="low").call(random.randint(10, 80))
         call: Call[Any] = long if number % 6 == 0 else random.choice(small)
         show.name(await rota.enqueue(call), call.task.name)
-        await asyncio.sleep(TRICKLE_S)
+        await asyncio.sleep(LOAD_INTERVAL_S)
 
 
 def main() -> int:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="play one round, print a summary, and end")
+    parser.add_argument("--once", action="store_true", help="run one round, print a summary, and exit")
     given = parser.parse_args()
     logging.disable(logging.INFO)
     return asyncio.run(run(is_endless=not given.once))

@@ -1,4 +1,4 @@
-"""Every kind of job: how it is enqueued, what the demo does to it, and how it has to end."""
+"""The kinds of jobs: how each is enqueued, what the demo does to it, and how it is expected to end."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from examples.demo.tasks import (
     endless,
     flaky,
     greet,
-    mended,
     needless,
     patient,
     poison,
     reminder,
     render,
+    repaired,
     rota,
     stuck,
     survivor,
     thumbnail,
 )
-from rota import Flow, IdInUse, Job, JobRecord, JobState
+from rota import IdInUse, Job, JobRecord, JobState, WorkflowRecord
 
-#: No kind takes half as long; one that does is shown as it is then.
+#: Time limit of one kind; none takes half as long.
 PATIENCE_S: Final = 30.0
 LOOK_EVERY_S: Final = 0.05
 
 
 class Show:
-    """What a kind may use: the stage, and a place to say which job is whose and what is being done to it."""
+    """What a kind uses: the server and workers, names for its jobs, and messages for the screen."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        #: (queue, run) -> the job, and what it is called on the screen.
+        #: (queue, run) -> the job, and its name on the screen.
         self.jobs: dict[tuple[str, str], tuple[Job[Any], str]] = {}
-        #: When, and what.
-        self.said: list[tuple[float, str]] = []
+        #: Time and text of messages not shown yet.
+        self.messages: list[tuple[float, str]] = []
 
     def name(self, job: Job[Any], name: str) -> None:
-        """From now on the job's events carry this name."""
+        """Sets the name of a job on the screen."""
         assert job.run is not None
         self.jobs[job.queue, job.run] = (job, name)
 
     def name_of(self, queue: str, run: str | None) -> str | None:
-        """What the run is called on the screen, if it is one of the demo's."""
+        """Returns the name of a run on the screen; None if it has none."""
         known = self.jobs.get((queue, run or ""))
         return known[1] if known else None
 
     def say(self, text: str) -> None:
-        """Something that the demo itself does."""
-        self.said.append((time.monotonic(), text))
+        """Adds a message about what the demo itself does."""
+        self.messages.append((time.monotonic(), text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class Kind:
 
     name: str
     expected: str
-    play: Callable[[Show], Awaitable[JobRecord | Flow]]
-    #: True when the record shows what was expected, beyond what the state says.
+    play: Callable[[Show], Awaitable[JobRecord | WorkflowRecord]]
+    #: Checks the record beyond its state.
     fits: Callable[[Any], bool]
 
 
@@ -83,23 +83,23 @@ class Outcome:
 
 
 async def play(kind: Kind, show: Show) -> Outcome:
-    """Plays one job of the kind to its end."""
+    """Runs one job of the kind to its end."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             record = await kind.play(show)
     except TimeoutError:
         return Outcome(kind, f"has not ended within {PATIENCE_S:g} s", is_ok=False)
-    if isinstance(record, Flow):
+    if isinstance(record, WorkflowRecord):
         state, described = record.state, _describe_workflow(record)
     else:
         state, described = record.state.value, _describe(record)
     return Outcome(kind, described, state == kind.expected.partition(",")[0] and kind.fits(record))
 
 
-def _describe_workflow(flow: Flow) -> str:
+def _describe_workflow(workflow: WorkflowRecord) -> str:
     """`undone, 2 of 3 steps, 2 undone`."""
-    undone = sum(stand.outcome == "completed" for stand in flow.undos.values())
-    parts = [flow.state, f"{flow.done} of {len(flow.steps)} steps"]
+    undone = sum(state.outcome == "completed" for state in workflow.undo_states.values())
+    parts = [workflow.state, f"{workflow.done} of {len(workflow.steps)} steps"]
     return ", ".join([*parts, f"{undone} undone"] if undone else parts)
 
 
@@ -120,13 +120,12 @@ def _describe(record: JobRecord) -> str:
 
 
 async def _ended(job: Job[Any]) -> JobRecord:
-    """The record of a job once it has ended, however it did."""
-    await rota.wait_ended(job.ref)
-    return await job.refresh()
+    """Waits until a job has ended. Returns its record."""
+    return await job.wait()
 
 
 async def _begun(job: Job[Any]) -> JobRecord:
-    """The record of a job once a worker has it and its handler has said something."""
+    """Waits until a job's handler has reported progress. Returns its record."""
     return await _until(job, lambda record: record.progress is not None)
 
 
@@ -138,7 +137,7 @@ async def _until(job: Job[Any], is_so: Callable[[JobRecord], bool]) -> JobRecord
         await asyncio.sleep(LOOK_EVERY_S)
 
 
-# --- what ends by itself -----------------------------------------------------------------------------------------
+# --- jobs that end without intervention --------------------------------------------------------------------------
 
 
 def _plain(name: str, enqueue: Callable[[], Awaitable[Job[Any]]]) -> Callable[[Show], Awaitable[JobRecord]]:
@@ -170,12 +169,12 @@ async def _play_priority(show: Show) -> JobRecord:
     critical = records[-1]
     starts = [record.claimed_at or 0 for record in records]
     if critical.claimed_at != min(starts):
-        show.say("a low priority went before a critical one")
+        show.say("a job of low priority started before the critical one")
         raise TimeoutError
     return critical
 
 
-# --- what the demo has a hand in ---------------------------------------------------------------------------------
+# --- jobs that the demo cancels, redrives or kills ---------------------------------------------------------------
 
 
 async def _play_cancelled(show: Show) -> JobRecord:
@@ -184,16 +183,16 @@ async def _play_cancelled(show: Show) -> JobRecord:
     await _begun(job)
     await asyncio.sleep(1)
     show.say("the demo cancels “endless” while it is running")
-    await job.cancel("not needed any more")
+    await job.cancel("no longer needed")
     return await _ended(job)
 
 
 async def _play_redriven(show: Show) -> JobRecord:
-    job = await mended.enqueue()
-    show.name(job, "mended")
+    job = await repaired.enqueue()
+    show.name(job, "repaired")
     await _ended(job)
     await asyncio.sleep(1)
-    show.say("the demo redrives the dead letter “mended”")
+    show.say("the demo redrives the dead letter “repaired”")
     await job.redrive()
     return await _ended(job)
 
@@ -214,11 +213,11 @@ async def _play_survivor(show: Show) -> JobRecord:
     return await _ended(job)
 
 
-# --- what waits for another job ----------------------------------------------------------------------------------
+# --- jobs that wait for another job ------------------------------------------------------------------------------
 
 
 async def _play_locked(show: Show) -> JobRecord:
-    """Three bookings of one account, at once: each starts when the one before it has ended."""
+    """Three bookings of one account at once: each starts when the previous one has ended."""
     jobs = [await booking.using(lock="account:7").enqueue(f"booking {number}") for number in (1, 2, 3)]
     for job in jobs:
         show.name(job, "locked booking")
@@ -226,7 +225,7 @@ async def _play_locked(show: Show) -> JobRecord:
 
 
 async def _play_again(show: Show) -> JobRecord:
-    """Enqueued again, three times, while it is running: one follow-up, which starts when that has ended."""
+    """Enqueued again three times while it runs: one follow-up, which starts when it has ended."""
     first = await booking.using(id="once").enqueue("first")
     show.name(first, "booking")
     await _begun(first)
@@ -237,7 +236,7 @@ async def _play_again(show: Show) -> JobRecord:
 
 
 async def _play_after(show: Show) -> JobRecord:
-    """Comes after two jobs, of which one is in another queue and has to be tried three times."""
+    """Depends on two jobs; one is in another queue and needs three attempts."""
     flaky_one = await flaky.enqueue()
     show.name(flaky_one, "flaky")
     other = await booking.enqueue("before the dependent")
@@ -247,12 +246,12 @@ async def _play_after(show: Show) -> JobRecord:
     show.name(dependent, "dependent")
     before = [await _ended(job) for job in parents]
     record = await _ended(dependent)
-    _check(show, (record.claimed_at or 0) >= max(one.ended_at or 0 for one in before), "a dependent was too early")
+    _check(show, (record.claimed_at or 0) >= max(one.ended_at or 0 for one in before), "a dependent started too early")
     return record
 
 
 async def _one_by_one(show: Show, jobs: list[Job[Any]]) -> JobRecord:
-    """The record of the last, once all have ended without overlapping."""
+    """Waits until all have ended and checks that none overlapped. Returns the record of the last."""
     records = [await _ended(job) for job in jobs]
     for before, after in itertools.pairwise(records):
         _check(show, (after.claimed_at or 0) >= (before.ended_at or 0), "two ran at the same time")
@@ -311,5 +310,5 @@ KINDS: Final = (
     Kind("after others", "completed, when they had", _play_after, _always),
     Kind("crashing always", "failed, StallError", _plain("poison", poison.enqueue), _is_error("StallError")),
 )
-#: Played when the others have ended: it takes a whole worker down.
+#: Runs when the others have ended: it kills a whole worker.
 LAST: Final = Kind("its worker killed", "completed, 1 stall", _play_survivor, lambda r: r.counts.stalls == 1)

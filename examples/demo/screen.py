@@ -1,6 +1,6 @@
-"""What the demo shows: a picture that stays in its place where a person looks and rich is installed, else plain lines.
+"""The screen of the demo: redrawn in place in a terminal with rich installed, plain lines otherwise.
 
-All of it comes from the public side of Rota: `queues()`, `jobs("processing")` and `events()`.
+Everything shown comes from the public API: `queues()`, `jobs("processing")` and `events()`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ REFRESH_S: Final = 0.2
 KEPT: Final = 100
 TITLE: Final = "Rota demo"
 
-#: What an event's verb means to a reader, and how it looks. Verbs that say nothing new are left out.
+#: Verb of an event -> text and colour. Other verbs are not shown.
 VERBS: Final = {
     "promote": ("is due", "magenta"),
     "completed": ("completed", "green"),
-    "fail": ("failed, and is tried again", "yellow"),
+    "fail": ("failed, will be retried", "yellow"),
     "failed": ("failed for good", "red"),
     "cancelled": ("was cancelled", "dim"),
-    "snooze": ("asks to be run later", "magenta"),
-    "reap": ("lost its worker: back in line", "yellow"),
-    "redrive": ("gets another life", "blue"),
+    "snooze": ("snoozed", "magenta"),
+    "reap": ("lost its worker, is pending again", "yellow"),
+    "redrive": ("was redriven", "blue"),
 }
 TONES: Final = {
     "pending": "blue",
@@ -48,13 +48,13 @@ TONES: Final = {
     "failed": "red",
     "cancelled": "dim",
 }
-#: Too many and too short to tell one by one.
-CROWD: Final = frozenset({"chore", "greet", "thumbnail", "download"})
+#: Tasks whose completions are too frequent to be listed.
+FREQUENT: Final = frozenset({"chore", "greet", "thumbnail", "download"})
 
 
 @dataclass(slots=True)
-class News:
-    """Something worth a line."""
+class Message:
+    """One line of the log."""
 
     at: float
     text: str
@@ -63,50 +63,50 @@ class News:
 
 @dataclass(slots=True)
 class Scene:
-    """All that is shown."""
+    """The data of the screen."""
 
     show: Show
     is_endless: bool
     started_at: float = field(default_factory=time.monotonic)
     queues: list[QueueInfo] = field(default_factory=list[QueueInfo])
     running: list[JobRecord] = field(default_factory=list[JobRecord])
-    news: deque[News] = field(default_factory=lambda: deque[News](maxlen=KEPT))
+    log: deque[Message] = field(default_factory=lambda: deque[Message](maxlen=KEPT))
     counts: Counter[str] = field(default_factory=Counter[str])
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self.started_at
 
-    async def hear(self, event: Event) -> None:
-        """Counts what an event says, and keeps it if it is news."""
+    async def add_event(self, event: Event) -> None:
+        """Counts an event, and logs it if its verb is shown."""
         self.counts[event.verb] += len(event.runs)
         if event.verb not in VERBS:
             return
         at, (text, style) = self.elapsed, VERBS[event.verb]
         for run in event.runs:
             name = self.show.name_of(event.queue, run) or "a job"
-            if name not in CROWD or event.verb != "completed":
-                self.news.append(News(at, f"{name} {text}{await self._why(event, run)}", style))
+            if name not in FREQUENT or event.verb != "completed":
+                self.log.append(Message(at, f"{name} {text}{await self._why(event, run)}", style))
 
     async def _why(self, event: Event, run: str) -> str:
-        """An event is a hint; the record has the error."""
+        """Returns the error or reason from the record; events do not carry it."""
         if event.verb not in ("fail", "failed", "cancelled") or (event.queue, run) not in self.show.jobs:
             return ""
         record = await self.show.jobs[event.queue, run][0].refresh()
         why = record.reason if record.error is None else f"{record.error.type}: {record.error.message}"
         return f" ({why})" if why else ""
 
-    def take_what_was_said(self) -> None:
-        """What the demo itself does is news, too; it happened before the events that it brought about."""
-        said = [News(at - self.started_at, text, "bold") for at, text in self.show.said]
-        self.show.said.clear()
-        if said:
-            self.news = deque(sorted([*self.news, *said], key=lambda news: news.at), maxlen=KEPT)
+    def collect_messages(self) -> None:
+        """Moves the demo's own messages into the log, before the events that they caused."""
+        messages = [Message(at - self.started_at, text, "bold") for at, text in self.show.messages]
+        self.show.messages.clear()
+        if messages:
+            self.log = deque(sorted([*self.log, *messages], key=lambda message: message.at), maxlen=KEPT)
 
     def totals(self) -> dict[str, int]:
-        """Counters over all queues."""
+        """Returns the counters of all queues."""
         totals = Counter[str]()
         for queue in self.queues:
             totals.update(queue.totals)
@@ -120,11 +120,11 @@ class Scene:
         }
 
     def footer(self) -> str:
-        """The counters in one line."""
+        """Returns the counters in one line."""
         return " · ".join(f"{name} {count:,}" for name, count in self.totals().items())
 
     def verdict(self) -> str:
-        """How many jobs ended as they had to."""
+        """Returns how many jobs ended as expected."""
         return f"{sum(outcome.is_ok for outcome in self.outcomes)} of {len(self.outcomes)} ended as expected"
 
 
@@ -132,40 +132,40 @@ class Screen(Protocol):
     """Shows a scene."""
 
     def draw(self, scene: Scene) -> None:
-        """Shows it as it is now."""
+        """Shows the current state."""
         ...
 
     def close(self) -> None:
-        """Leaves the terminal as it was."""
+        """Restores the terminal."""
         ...
 
 
 async def keep_showing(scene: Scene, screen: Screen) -> None:
-    """For ever: looks, listens, draws."""
+    """Reads queues, jobs and events, and draws them, until cancelled."""
     listening = asyncio.create_task(_listen(scene))
     try:
         while True:
             scene.queues = [info for info in await rota.queues() if info.name in QUEUES]
             scene.running = (await rota.jobs(JobState.PROCESSING, limit=50)).jobs
-            scene.take_what_was_said()
+            scene.collect_messages()
             screen.draw(scene)
             await asyncio.sleep(REFRESH_S)
     finally:
         listening.cancel()
         with suppress(asyncio.CancelledError):
             await listening
-        scene.take_what_was_said()
+        scene.collect_messages()
         screen.draw(scene)
         screen.close()
 
 
 async def _listen(scene: Scene) -> None:
     async for event in rota.events(queues=QUEUES):
-        await scene.hear(event)
+        await scene.add_event(event)
 
 
 def open_screen() -> Screen:
-    """The best that this terminal can do."""
+    """Returns the best screen for this terminal."""
     if sys.stdout.isatty():
         with suppress(ImportError):
             return Picture()
@@ -173,29 +173,28 @@ def open_screen() -> Screen:
 
 
 class Lines:
-    """One line for each piece of news, and the counters every few seconds."""
+    """Prints a line for each message, and the counters every five seconds."""
 
     def __init__(self) -> None:
         self._shown_until = -1.0
         self._counted_at = 0.0
 
     def draw(self, scene: Scene) -> None:
-        """Prints what is new."""
-        fresh = [news for news in scene.news if news.at > self._shown_until]
-        for news in fresh:
-            print(f"{news.at:6.1f} s  {news.text}")
-            self._shown_until = news.at
+        """Prints new messages."""
+        for message in [message for message in scene.log if message.at > self._shown_until]:
+            print(f"{message.at:6.1f} s  {message.text}")
+            self._shown_until = message.at
         if scene.elapsed - self._counted_at >= 5:
             self._counted_at = scene.elapsed
             print(f"{scene.elapsed:6.1f} s  -- {scene.footer()}; {scene.verdict()}")
         sys.stdout.flush()
 
     def close(self) -> None:
-        """Nothing to put back."""
+        """Does nothing: there is nothing to restore."""
 
 
 class Picture:
-    """Queues, running jobs with bars, what happened, counters; redrawn in place."""
+    """Queues, running jobs with progress bars, log and counters, redrawn in place."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -206,7 +205,7 @@ class Picture:
         self._live.start()
 
     def draw(self, scene: Scene) -> None:
-        """Draws as much as the terminal has room for."""
+        """Draws as much as fits into the terminal."""
         self._live.update(self._picture(scene), refresh=True)
 
     def close(self) -> None:
@@ -227,10 +226,10 @@ class Picture:
             Layout(self._head(scene), size=2),
             Layout(_panel("queues", _queue_table(scene)), size=queues),
             Layout(_panel("running", _running_table(scene, running - 2, self._console.size.width)), size=running),
-            Layout(_panel("what happened", _news(scene, rest - running - 2))),
+            Layout(_panel("log", _log_text(scene, rest - running - 2))),
             Layout(Text(scene.footer(), style="bold", no_wrap=True, overflow="ellipsis"), size=1),
         )
-        return layout if height >= 20 else Panel("this terminal is too low for the picture: 20 lines at least")
+        return layout if height >= 20 else Panel("this terminal is too small: the demo needs 20 lines")
 
     def _head(self, scene: Scene) -> Text:
         from rich.text import Text
@@ -240,7 +239,7 @@ class Picture:
         head.append(f" {TITLE} ", style="bold reverse")
         head.append(f"  {minutes}:{seconds:02}  ")
         head.append(scene.verdict(), style="green" if all(o.is_ok for o in scene.outcomes) else "bold red")
-        head.append("  Ctrl-C ends it" if scene.is_endless else "  one round", style="dim")
+        head.append("  Ctrl-C to stop" if scene.is_endless else "  one round", style="dim")
         head.append(f"\n {'workers':<9}", style="dim")
         for name in WORKERS:
             busy = sum(record.worker.startswith(f"{name}-") for record in scene.running)
@@ -282,7 +281,7 @@ def _running_table(scene: Scene, rows: int, width: int) -> Table:
     bar = max(10, width // 4 - 2)
     for column in ({"width": 14}, {"width": 6}, {"width": bar}, {"width": 5}, {"ratio": 1}):
         table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
-    # Those with something to show come first; the rest are counted.
+    # Jobs with progress come first; those that do not fit are counted.
     records = sorted(scene.running, key=lambda record: (record.progress is None, record.ref.run or ""))
     shown = records if len(records) <= rows else records[: rows - 1]
     for record in shown:
@@ -308,24 +307,24 @@ def _remark(record: JobRecord) -> str:
     return progress.note + (f", {left:.0f} s left" if left is not None and record.task != "endless" else "")
 
 
-def _news(scene: Scene, rows: int) -> Text:
+def _log_text(scene: Scene, rows: int) -> Text:
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="ellipsis")
-    for news in list(scene.news)[-max(1, rows) :]:
-        text.append(f"{news.at:6.1f} s  ", style="dim")
-        text.append(f"{news.text}\n", style=news.style)
+    for message in list(scene.log)[-max(1, rows) :]:
+        text.append(f"{message.at:6.1f} s  ", style="dim")
+        text.append(f"{message.text}\n", style=message.style)
     return text
 
 
 def print_summary(outcomes: list[Outcome]) -> None:
-    """Kind, expected end, actual end, and whether they agree."""
+    """Prints a table: kind, expected and actual end, and whether they agree."""
     rows = [(o.kind.name, o.kind.expected, o.actual, "ok" if o.is_ok else "NOT OK") for o in outcomes]
     if sys.stdout.isatty():
         with suppress(ImportError):
             _print_rich(rows)
             return
-    widths = [max(len(row[place]) for row in (*rows, HEADS)) for place in range(len(HEADS))]
+    widths = [max(len(row[column]) for row in (*rows, HEADS)) for column in range(len(HEADS))]
     for row in (HEADS, *rows):
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 

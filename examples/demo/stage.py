@@ -1,4 +1,4 @@
-"""Where the demo plays: an embedded server in a folder of its own; two workers and the HTTP API, by real commands."""
+"""The processes of the demo: an embedded server in a temporary folder, two workers, and the HTTP API."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from rota.embedded import EmbeddedServer, running_url
-from rota.server.run import free_port
+from rota.embedded.launcher import EmbeddedServer, running_url
+from rota.server.uvicorn_server import free_port
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WORKERS: Final = ("one", "two")
 SLOTS: Final = 8
-#: Of the HTTP API, where nothing else is there.
+#: Preferred port of the HTTP API.
 PORT: Final = 8080
-#: What the workers of a demo that ends get to finish their jobs.
+#: Time for the workers to finish their jobs when the demo ends.
 GRACE_S: Final = 2
 STOP_S: Final = 15
 
 
 class Stage:
-    """The server and the workers. Everything on it ends with it."""
+    """The server, the workers and the HTTP API. `close` ends all of them."""
 
     def __init__(self) -> None:
         self._folder = Path(mkdtemp(prefix="rota-demo-"))
@@ -39,11 +39,11 @@ class Stage:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """URL of the server."""
         return self._server.url
 
     def start_worker(self, name: str) -> int:
-        """`rota worker`, in a process of its own; it stays in this process's group, so that Ctrl-C reaches it too."""
+        """Starts `rota worker` in this process's group, so that Ctrl-C reaches it. Returns its process id."""
         words = ["worker", "examples.demo.tasks:rota", "--name", name, "--concurrency", str(SLOTS)]
         with self._log_of(name).open("ab") as log:
             self._workers[name] = subprocess.Popen(
@@ -56,7 +56,7 @@ class Stage:
         return self._workers[name].pid
 
     def start_server(self) -> None:
-        """`rota server`, at its usual port if that is free, else at another; `address` says where."""
+        """Starts `rota server` on its usual port, or on another one if that is taken; see `address`."""
         words = ["server", "examples.demo.tasks:rota", "--port", str(free_port(PORT))]
         with self._log_of("server").open("ab") as log:
             self._api = subprocess.Popen(
@@ -69,37 +69,37 @@ class Stage:
 
     @property
     def address(self) -> str | None:
-        """Where the HTTP API is served; None until it is."""
+        """Address of the HTTP API; None until it is served."""
         log = self._log_of("server")
         found = re.search(r"listening on (\S+)", log.read_text()) if log.exists() else None
         return found[1] if found else None
 
     def kill_worker(self, name: str) -> None:
-        """SIGKILL: no time for a last word."""
+        """Kills a worker with SIGKILL: it cannot report anything."""
         self._workers[name].kill()
         self._workers[name].wait()
 
     def is_running(self, name: str) -> bool:
-        """False once the process has ended."""
+        """Returns whether the worker process is running."""
         return name in self._workers and self._workers[name].poll() is None
 
     def complaints(self) -> str:
-        """The ends of the workers' logs."""
+        """Returns the ends of all logs."""
         logs = {name: self._log_of(name) for name in (*WORKERS, "server")}
         return "\n".join(f"--- {name}\n{log.read_text()[-2000:]}" for name, log in logs.items() if log.exists())
 
     async def open(self) -> None:
-        """Starts everything, and points this process and its children to the server."""
+        """Starts all processes, and sets ROTA_URL for this process and its children."""
         os.environ["ROTA_URL"] = await asyncio.to_thread(self._server.ensure)
         for name in WORKERS:
             self.start_worker(name)
         self.start_server()
 
     async def close(self) -> None:
-        """Ends everything, and removes the data."""
+        """Ends all processes and removes the data."""
         processes = [*self._workers.values(), *([self._api] if self._api else [])]
         for process in processes:
-            # After a Ctrl-C it is the second signal, which says: now.
+            # After a Ctrl-C this is the second signal, which stops a worker at once.
             if process.poll() is None:
                 process.terminate()
         await asyncio.gather(*(asyncio.to_thread(_end, process) for process in processes))
@@ -118,7 +118,7 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage() -> AsyncGenerator[Stage, None]:
-    """A stage for the length of a block."""
+    """Runs the processes for the duration of a block."""
     stage = Stage()
     try:
         await stage.open()

@@ -1,4 +1,4 @@
-"""The tasks of the demo, one for each way in which a job can go. What a handler needs to know, its context says."""
+"""The tasks of the demo, one for each way in which a job can end. Handlers read the attempt from their context."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ NEVER_AGAIN: Final = Retry(attempts=1)
 
 @rota.task(queue="mail")
 async def greet(name: str) -> str:
-    """Fast: on the event loop, with many others."""
+    """Fast: runs on the event loop, with many others."""
     await asyncio.sleep(0.02)
     return f"Hello, {name}!"
 
 
 @rota.task(queue="images")
 def thumbnail(name: str) -> str:
-    """A plain `def`: in a thread, where it may block."""
+    """A plain `def`: runs in a thread, where it may block."""
     time.sleep(0.3)
     return hashlib.sha256(name.encode()).hexdigest()
 
 
 @rota.task(queue="images", run_in="process")
 def render(ctx: Context, name: str) -> str:
-    """CPU-bound: in a process of its own."""
+    """CPU-bound: runs in a separate process."""
     digest, rows = name.encode(), 40
     for row in range(rows):
         until = time.process_time() + 0.05
@@ -46,7 +46,7 @@ def render(ctx: Context, name: str) -> str:
 
 @rota.task
 async def download(ctx: Context, chunks: int = 30) -> int:
-    """Slow, and says how far it is."""
+    """Slow, and reports its progress."""
     for chunk in range(chunks):
         await asyncio.sleep(0.2)
         ctx.progress(chunk + 1, chunks, f"{chunk + 1} of {chunks}")
@@ -55,10 +55,10 @@ async def download(ctx: Context, chunks: int = 30) -> int:
 
 @rota.task(queue="mail", retry=SOON)
 async def flaky(ctx: Context) -> int:
-    """Fails twice, and succeeds then."""
+    """Fails twice, then succeeds."""
     failures = ctx.job.counts.failures
     if failures < 2:
-        raise ConnectionError(f"the mail server hung up, for the {('first', 'second')[failures]} time")
+        raise ConnectionError(f"the mail server closed the connection, for the {('first', 'second')[failures]} time")
     return failures
 
 
@@ -69,8 +69,8 @@ async def broken() -> None:
 
 
 @rota.task
-async def mended(ctx: Context) -> str:
-    """Fails for good in its first life, and succeeds once it is redriven."""
+async def repaired(ctx: Context) -> str:
+    """Fails for good at the first attempt, and succeeds once it is redriven."""
     if ctx.attempt == 1:
         raise PermanentError("the disk is full")
     return "there is room again"
@@ -78,7 +78,7 @@ async def mended(ctx: Context) -> str:
 
 @rota.task(queue="mail")
 async def reminder(text: str) -> str:
-    """Is enqueued for later."""
+    """Enqueued for later."""
     return text
 
 
@@ -91,7 +91,7 @@ async def chore(number: int) -> int:
 
 @rota.task
 async def endless(ctx: Context) -> None:
-    """Goes on until somebody cancels it."""
+    """Runs until it is cancelled."""
     for step in range(10_000):
         ctx.progress(step % 100, 100, "until it is cancelled")
         await asyncio.sleep(0.1)
@@ -99,13 +99,13 @@ async def endless(ctx: Context) -> None:
 
 @rota.task(run_in="process", timeout=1.5, retry=NEVER_AGAIN)
 def stuck() -> None:
-    """Hangs, and is killed when its time is over."""
+    """Hangs, and is killed at its timeout."""
     time.sleep(600)
 
 
 @rota.task(queue="mail")
 async def patient(ctx: Context) -> int:
-    """Asks twice to be run later: no failure is spent."""
+    """Snoozes twice, which counts as no failure."""
     if ctx.job.counts.snoozes < 2:
         raise Snooze(1.0)
     return ctx.job.counts.snoozes
@@ -113,13 +113,13 @@ async def patient(ctx: Context) -> int:
 
 @rota.task
 async def needless() -> None:
-    """Finds that there is nothing to do, and says so."""
+    """Finds nothing to do, and cancels itself."""
     raise Cancel("the order was withdrawn")
 
 
 @rota.task(run_in="process")
 def crasher(ctx: Context) -> int:
-    """Takes its process down at the first attempt; the second one is fine."""
+    """Crashes its process at the first attempt, and succeeds at the second."""
     if ctx.job.counts.stalls == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return ctx.job.counts.stalls
@@ -127,13 +127,13 @@ def crasher(ctx: Context) -> int:
 
 @rota.task(run_in="process", max_stalls=1)
 def poison() -> None:
-    """Takes its process down whenever it runs: it is forgiven once, and then kept as a dead letter."""
+    """Crashes its process at every attempt: after the one stall it is allowed, it becomes a dead letter."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @rota.task(queue="chores")
 async def booking(ctx: Context, name: str) -> str:
-    """One of several that share a lock, an id, or come one after the other: they never run at the same time."""
+    """One of several jobs that share a lock or an id, or depend on each other: they never run at the same time."""
     for step in range(10):
         ctx.progress(step, 10, name)
         await asyncio.sleep(0.1)
@@ -142,10 +142,10 @@ async def booking(ctx: Context, name: str) -> str:
 
 @rota.task
 async def survivor(ctx: Context, seconds: float = 2.0) -> float:
-    """Outlives its worker: the demo kills that one with SIGKILL while this is running."""
+    """Survives its worker: the demo kills the worker with SIGKILL while this job is running."""
     steps = round(seconds * 10)
     for step in range(steps):
-        ctx.progress(step, steps, f"attempt {ctx.attempt}, its worker gets killed" if ctx.attempt == 1 else "once more")
+        ctx.progress(step, steps, "its worker will be killed" if ctx.attempt == 1 else "again")
         await asyncio.sleep(0.1)
     return seconds
 
@@ -162,29 +162,29 @@ async def pay(item: str) -> str:
 
 @rota.task
 async def refund(payment: str) -> None:
-    """Undoes it."""
+    """Undoes `pay`."""
     await asyncio.sleep(0.2)
 
 
 @rota.task(queue="chores")
 async def take(item: str) -> str:
-    """Beside it, in another queue."""
+    """The second step, parallel to `pay`, in another queue."""
     await asyncio.sleep(0.4)
     return item
 
 
 @rota.task(queue="chores")
 async def restock(item: str) -> None:
-    """Undoes that."""
+    """Undoes `take`."""
     await asyncio.sleep(0.2)
 
 
 @rota.task(queue="mail")
 async def send(ctx: Context, item: str, payment: str) -> str:
-    """The last step, after both. An elephant cannot be sent; a piano only when somebody is at home."""
+    """The last step, after both. An elephant cannot be sent; a piano only after the workflow was resumed."""
     await asyncio.sleep(0.3)
     if item == "elephant":
         raise PermanentError("it is too heavy")
     if item == "piano" and ctx.attempt == 1:
-        raise PermanentError("nobody is at home")
+        raise PermanentError("the customer is not at home")
     return f"sent a {item}, {payment}"

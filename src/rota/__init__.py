@@ -6,18 +6,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rota.client import Rota
-    from rota.context import Context, Depends
-    from rota.core.after import known, may_fail
-    from rota.core.attempts import Attempt, Vanished
-    from rota.core.history import Counted, Series, Times
-    from rota.core.job import Counts, ErrorRecord, HistoryEntry, JobRecord, JobRef, Keep, Obstacle, Progress
+    from rota.client.bulk_operations import Operations
+    from rota.client.context import Context
+    from rota.client.dead_letters import DeadLetters
+    from rota.client.dependency_listing import DependencyJob, DependencyPage
+    from rota.client.depends import Depends
+    from rota.client.encryption import Encrypted
+    from rota.client.events import Event
+    from rota.client.job import Job
+    from rota.client.middleware import Middleware
+    from rota.client.overview import Overview
+    from rota.client.queue import Queue
+    from rota.client.queue_metrics import QueueLoad
+    from rota.client.rota import Rota
+    from rota.client.schedules import Forecast, ScheduledRun, ScheduleInfo, Schedules
+    from rota.client.search_suggestions import SearchSuggestions
+    from rota.client.tasks import Call, Task
+    from rota.client.workflow_builder import Step, WorkflowBuilder
+    from rota.client.workflows import Workflow, WorkflowPage
+    from rota.core.attempts_from_history import Attempt, LostAttempt
+    from rota.core.dependencies import known, may_fail
+    from rota.core.ids import JobRef
+    from rota.core.job_options import Keep
+    from rota.core.job_record import AttemptCounts, ErrorRecord, HistoryEntry, JobRecord, Obstacle, Progress
+    from rota.core.metric_series import Counts, Series, Times
     from rota.core.retry import Exponential, Fixed, Retry, Rule, Steps
-    from rota.core.same_id import Ignore, Reject, Update
+    from rota.core.same_id_policy import Ignore, Reject, Update
     from rota.core.schedule import Cron, Every
-    from rota.core.states import JobState
-    from rota.core.workflow import Flow, WorkflowInfo
-    from rota.drafts import Draft, Step
+    from rota.core.state_transitions import CancelOutcome, JobState
+    from rota.core.workflow import WorkflowInfo, WorkflowRecord
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -29,7 +46,6 @@ if TYPE_CHECKING:
         JobCancelled,
         JobFailed,
         JobNotFound,
-        LeaseLost,
         OperationNotFound,
         PayloadTooLarge,
         PermanentError,
@@ -46,48 +62,40 @@ if TYPE_CHECKING:
         StoreUnsupported,
         TaskConflict,
         TaskSignal,
+        Undecryptable,
         UnknownTask,
         WorkerNotFound,
         WorkflowFailed,
         WorkflowNotFound,
         WrongState,
     )
-    from rota.events import Event
-    from rota.history import Load
-    from rota.jobs import DeadLetters, Job, Queue
-    from rota.middleware import Middleware
-    from rota.operations import Operations
-    from rota.overview import Overview
-    from rota.relatives import Relative, Relatives
-    from rota.schedules import Ahead, ScheduledRun, ScheduleInfo, Schedules
-    from rota.store.operations import OperationInfo
-    from rota.store.search import Group
-    from rota.store.views import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
-    from rota.suggestions import Suggestions
-    from rota.tasks import Call, Task
-    from rota.workflows import Workflow, WorkflowPage
+    from rota.store.bulk_operations import OperationInfo
+    from rota.store.job_search import DeadLetterGroup
+    from rota.store.reads import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
 
 __all__ = [
-    "Ahead",
     "Attempt",
+    "AttemptCounts",
     "Call",
     "Cancel",
+    "CancelOutcome",
     "ConfigurationError",
     "Context",
-    "Counted",
     "Counts",
     "Cron",
+    "DeadLetterGroup",
     "DeadLetters",
+    "DependencyJob",
+    "DependencyPage",
     "Depends",
-    "Draft",
     "EmbeddedUnavailable",
+    "Encrypted",
     "ErrorRecord",
     "Event",
     "Every",
     "Exponential",
     "Fixed",
-    "Flow",
-    "Group",
+    "Forecast",
     "HistoryEntry",
     "IdInUse",
     "Ignore",
@@ -102,11 +110,10 @@ __all__ = [
     "JobRef",
     "JobState",
     "Keep",
-    "LeaseLost",
-    "Load",
     "LockInfo",
     "LockPage",
     "LogLine",
+    "LostAttempt",
     "Middleware",
     "Obstacle",
     "OperationInfo",
@@ -119,9 +126,8 @@ __all__ = [
     "Progress",
     "Queue",
     "QueueInfo",
+    "QueueLoad",
     "Reject",
-    "Relative",
-    "Relatives",
     "ResultTimeout",
     "Retry",
     "RetryLater",
@@ -133,6 +139,7 @@ __all__ = [
     "ScheduleOutdated",
     "ScheduledRun",
     "Schedules",
+    "SearchSuggestions",
     "Series",
     "Snooze",
     "Step",
@@ -142,66 +149,73 @@ __all__ = [
     "StoreFull",
     "StoreUnavailable",
     "StoreUnsupported",
-    "Suggestions",
     "Task",
     "TaskConflict",
     "TaskSignal",
     "Times",
+    "Undecryptable",
     "UnknownTask",
     "Update",
-    "Vanished",
     "WorkerInfo",
     "WorkerNotFound",
     "Workflow",
+    "WorkflowBuilder",
     "WorkflowFailed",
     "WorkflowInfo",
     "WorkflowNotFound",
     "WorkflowPage",
+    "WorkflowRecord",
     "WrongState",
     "known",
     "may_fail",
 ]
 
-#: Where each name lives. A module is imported when a name of it is first asked for: `rota --help` needs none of them.
+#: Module -> its public names. A module is imported on the first use of one of them: `rota --help` needs none.
 _HOMES: Final = {
-    "rota.client": "Rota",
-    "rota.context": "Context Depends",
-    "rota.core.after": "known may_fail",
-    "rota.core.attempts": "Attempt Vanished",
-    "rota.core.history": "Counted Series Times",
-    "rota.core.job": "Counts ErrorRecord HistoryEntry JobRecord JobRef Keep Obstacle Progress",
+    "rota.client.rota": "Rota",
+    "rota.client.encryption": "Encrypted",
+    "rota.client.context": "Context",
+    "rota.client.depends": "Depends",
+    "rota.core.dependencies": "known may_fail",
+    "rota.core.attempts_from_history": "Attempt LostAttempt",
+    "rota.core.metric_series": "Counts Series Times",
+    "rota.core.ids": "JobRef",
+    "rota.core.job_record": "AttemptCounts ErrorRecord HistoryEntry JobRecord Obstacle Progress",
+    "rota.core.job_options": "Keep",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
-    "rota.core.same_id": "Ignore Reject Update",
+    "rota.core.same_id_policy": "Ignore Reject Update",
     "rota.core.schedule": "Cron Every",
-    "rota.core.states": "JobState",
-    "rota.core.workflow": "Flow WorkflowInfo",
-    "rota.drafts": "Draft Step",
+    "rota.core.state_transitions": "CancelOutcome JobState",
+    "rota.core.workflow": "WorkflowRecord WorkflowInfo",
+    "rota.client.workflow_builder": "WorkflowBuilder Step",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
-        "JobCancelled JobFailed JobNotFound LeaseLost OperationNotFound PayloadTooLarge PermanentError ResultTimeout "
+        "JobCancelled JobFailed JobNotFound OperationNotFound PayloadTooLarge PermanentError ResultTimeout "
         "RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
-        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal UnknownTask WorkerNotFound WorkflowFailed "
-        "WorkflowNotFound WrongState"
+        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal Undecryptable UnknownTask WorkerNotFound "
+        "WorkflowFailed WorkflowNotFound WrongState"
     ),
-    "rota.events": "Event",
-    "rota.history": "Load",
-    "rota.jobs": "DeadLetters Job Queue",
-    "rota.middleware": "Middleware",
-    "rota.operations": "Operations",
-    "rota.overview": "Overview",
-    "rota.relatives": "Relative Relatives",
-    "rota.schedules": "Ahead ScheduledRun ScheduleInfo Schedules",
-    "rota.store.operations": "OperationInfo",
-    "rota.store.search": "Group",
-    "rota.store.views": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
-    "rota.suggestions": "Suggestions",
-    "rota.tasks": "Call Task",
-    "rota.workflows": "Workflow WorkflowPage",
+    "rota.client.events": "Event",
+    "rota.client.queue_metrics": "QueueLoad",
+    "rota.client.dead_letters": "DeadLetters",
+    "rota.client.job": "Job",
+    "rota.client.queue": "Queue",
+    "rota.client.middleware": "Middleware",
+    "rota.client.bulk_operations": "Operations",
+    "rota.client.overview": "Overview",
+    "rota.client.dependency_listing": "DependencyJob DependencyPage",
+    "rota.client.schedules": "Forecast ScheduledRun ScheduleInfo Schedules",
+    "rota.store.bulk_operations": "OperationInfo",
+    "rota.store.job_search": "DeadLetterGroup",
+    "rota.store.reads": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
+    "rota.client.search_suggestions": "SearchSuggestions",
+    "rota.client.tasks": "Call Task",
+    "rota.client.workflows": "Workflow WorkflowPage",
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+if not TYPE_CHECKING:  # else a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME_OF:

@@ -1,38 +1,38 @@
 """Every error Rota raises, in one tree.
 
 RotaError
-├── ConfigurationError        the program is set up wrong; it will fail again until it is changed
+├── ConfigurationError        the program is configured wrongly; retrying does not help
 │   ├── TaskConflict          two functions under one task name
 │   ├── UnknownTask           a name that no declared task has
 │   └── EmbeddedUnavailable   no embedded server on this platform
-├── InvalidJob                refused at enqueue; nothing was stored (also a ValueError)
+├── InvalidJob                rejected at enqueue; nothing was stored (also a ValueError)
 │   ├── InvalidOption         an id, queue, priority, time … out of bounds
 │   ├── InvalidArguments      arguments that do not fit the task's annotations
 │   └── PayloadTooLarge       more bytes than the limit
-├── IdInUse                   another run of that id has not ended, and `Reject()` was asked for
+├── Undecryptable             an encrypted value whose key is missing, or that was changed or copied
+├── IdInUse                   another run of that id has not ended, and `Reject()` was requested
 ├── JobNotFound               no such job, or no longer kept
 ├── ScheduleNotFound          no such schedule
-├── ScheduleOutdated          the schedule that is stored has a higher version; nothing was changed
-├── WrongState                the state of the job or workflow does not allow it; `.state` says which it is in
+├── ScheduleOutdated          the stored schedule has a higher version; nothing was changed
+├── WrongState                the state of the job or workflow, `.state`, does not allow it
 ├── WorkflowNotFound          no such workflow, or no longer kept
-├── WorkflowFailed            raised by a workflow's `result()`: `.state` says how it stands, `.cause` why
+├── WorkflowFailed            raised by a workflow's `result()`; has its `.state` and the `.cause`
 ├── OperationNotFound         no such operation, or no longer kept
-├── WorkerNotFound            no such worker, or none that was heard of in the last day
-├── LeaseLost                 another worker owns the job now; this attempt's result was not stored
+├── WorkerNotFound            no such worker, or it has been silent for more than 24 h
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
-├── JobCancelled              raised by `result()`: the job was cancelled; `.reason` says why
+├── JobCancelled              raised by `result()`: the job was cancelled, with a `.reason`
 ├── ResultTimeout             raised by `result(timeout=…)`: it has not ended yet (also a TimeoutError)
-└── StoreError                the server refused or could not be asked
-    ├── StoreUnavailable      down, unreachable, loading, or a read-only replica; worth trying again
+└── StoreError                the server refused a command, or could not be reached
+    ├── StoreUnavailable      down, unreachable, loading, or a read-only replica; retry later
     ├── StoreFull             `maxmemory` reached; nothing was stored; drain or add memory
     ├── StoreDenied           wrong password, or a user without the rights Rota needs
     └── StoreUnsupported      too old a server, or a stored format newer than this Rota
 
-What a task may raise on purpose is a branch of its own:
+Exceptions that a task may raise to end its attempt are a tree of their own:
 
 TaskSignal
-├── RetryLater(after=… | at=…)   fail this attempt, and try again at that time
-├── Snooze(seconds)              not now: run it later, no failure spent
+├── RetryLater(after=… | at=…)   fail this attempt, and retry at that time
+├── Snooze(seconds)              run it later; counts as no failure
 ├── PermanentError(message)      fail for good, no retry
 └── Cancel(reason)               end as cancelled
 """
@@ -54,7 +54,6 @@ __all__ = [
     "JobCancelled",
     "JobFailed",
     "JobNotFound",
-    "LeaseLost",
     "OperationNotFound",
     "PayloadTooLarge",
     "PermanentError",
@@ -80,16 +79,16 @@ __all__ = [
 
 
 def _subject(name: str) -> str:
-    """How a message calls what it is about."""
+    """Returns the subject of a message."""
     return name if name.startswith(("workflow ", "worker ")) else f"job {name}"
 
 
 class RotaError(Exception):
-    """Base of everything Rota raises by itself."""
+    """Base class of all errors of Rota."""
 
 
 class ConfigurationError(RotaError):
-    """The program is set up wrong: trying again will not help, changing it will."""
+    """The program is configured wrongly. Retrying does not help."""
 
 
 class TaskConflict(ConfigurationError):
@@ -97,31 +96,42 @@ class TaskConflict(ConfigurationError):
 
 
 class UnknownTask(ConfigurationError):
-    """A task name that nobody declared."""
+    """No declared task has this name."""
 
 
 class EmbeddedUnavailable(ConfigurationError):
-    """There is no embedded server here: give the URL of one."""
+    """There is no embedded server on this platform: set the URL of a server."""
 
 
 class InvalidJob(RotaError, ValueError):
-    """Refused at enqueue. Nothing was stored."""
+    """Rejected at enqueue. Nothing was stored."""
 
 
 class InvalidOption(InvalidJob):
-    """An option is out of bounds; `option` names it."""
+    """An option is out of bounds: `option` is its name, `reason` what is wrong with it."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(f"{option}: {message}")
         self.option = option
+        self.reason = message
+
+
+class Undecryptable(RotaError):
+    """A stored value cannot be decrypted: its key is missing, or it was changed or copied from elsewhere."""
 
 
 class InvalidArguments(InvalidJob):
-    """The arguments do not fit the task's parameters and their annotations."""
+    """The arguments do not fit the task's parameters and their annotations.
 
-    def __init__(self, task: str, message: str) -> None:
+    `field` is the path of the argument concerned ("address.street", "items.1"), empty if there is no single one;
+    `reason` is what is wrong with it.
+    """
+
+    def __init__(self, task: str, message: str, *, field: str = "", reason: str = "") -> None:
         super().__init__(f"task {task!r}: {message}")
         self.task = task
+        self.field = field
+        self.reason = reason or message
 
 
 class PayloadTooLarge(InvalidJob):
@@ -136,34 +146,34 @@ class PayloadTooLarge(InvalidJob):
 
 
 class WorkflowNotFound(RotaError, LookupError):
-    """There is no such workflow: it never was, or ended longer ago than it is kept."""
+    """No such workflow, or it ended and is no longer kept."""
 
     def __init__(self, workflow_id: str) -> None:
-        super().__init__(f"there is no workflow {workflow_id}: it never was, or it ended more than a day ago")
+        super().__init__(f"there is no workflow {workflow_id}: the id is wrong, or it ended more than a day ago")
         self.workflow_id = workflow_id
 
 
 class OperationNotFound(RotaError, LookupError):
-    """There is no such operation: it never was, or ended longer ago than it is kept."""
+    """No such bulk operation, or it ended and is no longer kept."""
 
     def __init__(self, operation_id: str) -> None:
-        super().__init__(f"there is no operation {operation_id}: it never was, or it ended more than a week ago")
+        super().__init__(f"there is no operation {operation_id}: the id is wrong, or it ended more than a week ago")
         self.operation_id = operation_id
 
 
 class WorkerNotFound(RotaError, LookupError):
-    """There is no such worker: it never was, or has not been heard of for a day."""
+    """No such worker, or it has been silent for more than 24 h."""
 
     def __init__(self, worker: str) -> None:
-        super().__init__(f"there is no worker {worker}: see which there are with `rota workers`")
+        super().__init__(f"there is no worker {worker}: list the workers with `rota workers`")
         self.worker = worker
 
 
 class WorkflowFailed(RotaError):
-    """A workflow did not end well: `state` says how it stands, `cause` why."""
+    """A workflow failed, was undone or cancelled, or waits for an operator. `cause` is the reason."""
 
     def __init__(self, workflow_id: str, state: str, cause: str) -> None:
-        hint = {"failed": "; resume it to go on", "parked": "; a compensation needs help: mend it, then resume"}
+        hint = {"failed": "; resume it to continue", "parked": "; a compensation failed: fix its cause, then resume"}
         super().__init__(f"workflow {workflow_id} is {state}: {cause or 'by request'}{hint.get(state, '')}")
         self.workflow_id = workflow_id
         self.state = state
@@ -171,10 +181,10 @@ class WorkflowFailed(RotaError):
 
 
 class IdInUse(RotaError):
-    """A run of that id has not ended yet, and was not to be changed, or cannot be changed into the job asked for."""
+    """A run of that id has not ended, and was not to be changed, or cannot become the requested job."""
 
     def __init__(self, job_id: str, run: str, why: str = "in_use") -> None:
-        unlike = {"task": ", which calls another task", "after": ", which comes after other jobs"}.get(why, "")
+        unlike = {"task": ", which calls another task", "after": ", which depends on other jobs"}.get(why, "")
         super().__init__(
             f"{_subject(job_id)} already has an unfinished run ({run}){unlike}: "
             "wait for it, cancel it, or choose another id"
@@ -197,12 +207,12 @@ class ScheduleNotFound(RotaError, LookupError):
     """No such schedule: the name is wrong, or it was removed."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is no schedule {name}: see which there are with `rota schedule list`")
+        super().__init__(f"there is no schedule {name}: list the schedules with `rota schedule list`")
         self.name = name
 
 
 class ScheduleOutdated(RotaError):
-    """The schedule that is stored has a higher version than the one given. Nothing was changed."""
+    """The stored schedule has a higher version than the given one. Nothing was changed."""
 
     def __init__(self, name: str, version: int, stored: int) -> None:
         super().__init__(
@@ -215,21 +225,13 @@ class ScheduleOutdated(RotaError):
 
 
 class WrongState(RotaError):
-    """The job is in a state that does not allow this; `state` says which, and nothing was changed."""
+    """The state of the job or workflow, `state`, does not allow this. Nothing was changed."""
 
     def __init__(self, job_id: str, state: str, verb: str, hint: str = "") -> None:
         super().__init__(f"cannot {verb} {_subject(job_id)}: it is {state}" + (f"; {hint}" if hint else ""))
         self.job_id = job_id
         self.state = state
         self.verb = verb
-
-
-class LeaseLost(RotaError):
-    """Another worker owns the job now, or it has ended: this attempt's report was not stored."""
-
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"the lease of job {job_id} is lost: another worker may own it, stop working on it")
-        self.job_id = job_id
 
 
 class JobFailed(RotaError):
@@ -243,7 +245,7 @@ class JobFailed(RotaError):
 
 
 class JobCancelled(RotaError):
-    """The awaited job was cancelled; `reason` says why."""
+    """The awaited job was cancelled, with a `reason`."""
 
     def __init__(self, job_id: str, reason: str) -> None:
         super().__init__(f"job {job_id} was cancelled" + (f": {reason}" if reason else ""))
@@ -252,20 +254,20 @@ class JobCancelled(RotaError):
 
 
 class ResultTimeout(RotaError, TimeoutError):
-    """The job has not ended within the time given. It goes on."""
+    """The job has not ended within the given time. It continues."""
 
     def __init__(self, job_id: str, state: str, timeout: float) -> None:
-        super().__init__(f"{_subject(job_id)} has not ended within {timeout:g} s, it is {state}; it goes on")
+        super().__init__(f"{_subject(job_id)} has not ended within {timeout:g} s, it is {state}; it continues")
         self.job_id = job_id
         self.state = state
 
 
 class StoreError(RotaError):
-    """The server refused a call, or could not be asked."""
+    """The server refused a command, or could not be reached."""
 
 
 class StoreUnavailable(StoreError):
-    """The server is down, unreachable, loading, or a replica that takes no writes. Worth trying again."""
+    """The server is down, unreachable, loading, or a read-only replica. Retry later."""
 
 
 class StoreFull(StoreError):
@@ -281,11 +283,11 @@ class StoreUnsupported(StoreError):
 
 
 class TaskSignal(Exception):
-    """Base of what a task raises on purpose to say how its attempt ends."""
+    """Base class of the exceptions that a task raises to end its attempt."""
 
 
 class RetryLater(TaskSignal):
-    """This attempt failed; try again after some seconds, or at a time. It replaces the backoff."""
+    """Fails this attempt, and retries after some seconds or at a time, instead of the backoff."""
 
     def __init__(self, message: str = "", *, after: float | None = None, at: datetime | None = None) -> None:
         if (after is None) == (at is None):
@@ -300,7 +302,7 @@ class RetryLater(TaskSignal):
 
 
 class Snooze(TaskSignal):
-    """Not now: run the job again after `seconds`. Spends no failure."""
+    """Runs the job again after `seconds`. Counts as no failure."""
 
     def __init__(self, seconds: float) -> None:
         if not math.isfinite(seconds):
@@ -310,12 +312,12 @@ class Snooze(TaskSignal):
 
 
 class PermanentError(TaskSignal):
-    """Fail for good, whatever retries are left."""
+    """Fails the job for good, without further retries."""
 
 
 class Cancel(TaskSignal):
-    """End this job as cancelled, with a reason."""
+    """Ends the job as cancelled, with a reason; one that is no text is converted to text."""
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: object = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = "" if reason is None else str(reason)

@@ -11,10 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import pages, plots
-from benchmarks.contract import SLOTS
+from benchmarks import docs_sections, guarantee_costs, plots
 from benchmarks.peer import Peer, peers
+from benchmarks.peer_interface import SLOTS
 from benchmarks.report import GROWTH, Comparison, goals_table, number, peers_table, plain
+from rota.store.redis import script_compiler
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,12 +66,12 @@ def test_the_life_of_a_job_is_its_enqueueing_and_its_draining_of_the_same_repeti
 
 
 def test_handlers_are_counted_in_threads_and_in_processes(tmp_path: Path) -> None:
-    (tmp_path / "tally").write_bytes(bytes(SLOTS * 8))
+    (tmp_path / "job_counters").write_bytes(bytes(SLOTS * 8))
     code = """
 import os, threading
-from benchmarks.contract import tally
+from benchmarks.peer_interface import count_job
 def many():
-    for _ in range(1000): tally()
+    for _ in range(1000): count_job()
 child = os.fork()
 threads = [threading.Thread(target=many) for _ in range(4)]
 for thread in threads: thread.start()
@@ -81,7 +82,7 @@ if child: os.waitpid(child, 0)
 
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
-    assert sum(memoryview((tmp_path / "tally").read_bytes()).cast("Q")) == 8000
+    assert sum(memoryview((tmp_path / "job_counters").read_bytes()).cast("Q")) == 8000
 
 
 def test_a_plot_has_a_line_for_each_figure_and_a_dot_for_each_point() -> None:
@@ -94,10 +95,13 @@ def test_a_plot_has_a_line_for_each_figure_and_a_dot_for_each_point() -> None:
 
 
 def test_the_plots_of_the_documentation_are_those_of_the_results() -> None:
-    drawn = plots.drawn(pages.results("growth"))
+    drawn = plots.drawn(docs_sections.results("growth"))
 
-    kept = {path.stem: path.read_text(encoding="utf-8") for path in plots.FOLDER.glob("*.svg")}
-    assert kept == drawn, "run: .venv/bin/python -m docs.generate"
+    # Those of the autoscaler are drawn by `make simulate`.
+    files = [path for path in plots.FOLDER.glob("*.svg") if not path.stem.startswith("autoscaling-")]
+    assert {path.stem: path.read_text(encoding="utf-8") for path in files} == drawn, (
+        "run: .venv/bin/python -m docs.generate"
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,3 +113,16 @@ def test_a_figure_has_as_many_digits_as_count(value: float | None, text: str) ->
 
 def test_a_table_for_the_terminal_has_its_figures_in_columns() -> None:
     assert plain([("", "a"), ("one", "10"), ("three", "5")]) == "        a\n---------\none    10\nthree   5"
+
+
+@pytest.mark.parametrize("variant", guarantee_costs.VARIANTS)
+def test_the_scripts_without_a_guarantee_differ_from_those_with_it(variant: str, tmp_path: Path) -> None:
+    names = ("enqueue_fast", "claim", "complete")
+    usual = [script_compiler.script(name).digest for name in names]
+    try:
+        guarantee_costs.use_scripts(guarantee_costs.copy_scripts(tmp_path / "lua", guarantee_costs.VARIANTS[variant]))
+        changed = [script_compiler.script(name).digest for name in names]
+    finally:
+        guarantee_costs.use_scripts(guarantee_costs.LUA)
+
+    assert (changed != usual) is (variant != "all")

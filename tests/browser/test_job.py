@@ -11,11 +11,11 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from rota import Job, JobNotFound, JobState
 from rota.server import create_app
-from rota.server.tokens import Role, Tokens
-from tests.browser.hands import press
+from rota.server.auth.api_tokens import Role, Tokens
+from tests.browser.keyboard import press
 from tests.browser.site import Site
 from tests.server.live import Live
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 
 def button(page: Page | Locator, name: str) -> Locator:
@@ -72,7 +72,7 @@ async def test_what_runs_is_followed_live_and_cancelled_with_a_reason(site: Site
     await expect(page.get_by_role("progressbar", name="Progress")).to_have_attribute("aria-valuenow", "50")
     await expect(page.get_by_role("log")).to_contain_text("part 5 of atlas")
     await button(page, "Cancel").click()
-    await page.get_by_label("Why (kept with the job)").fill("the disk is full")
+    await page.get_by_label("Reason (stored with the job)").fill("the disk is full")
     await page.keyboard.press("Enter")
 
     await expect(page.get_by_role("note")).to_contain_text("the disk is full")
@@ -98,7 +98,7 @@ async def test_the_log_is_searched(site: Site, page: Page) -> None:
     await page.goto(f"/jobs/{job.id}?view=log")
     await expect(page.get_by_role("log")).to_contain_text("part 5 of atlas")
 
-    await page.get_by_label("Search the log").fill("PART 3")
+    await page.get_by_label("Search log").fill("PART 3")
 
     await expect(page.get_by_role("log").get_by_text("part ")).to_have_text(["part 3 of atlas"])
 
@@ -126,7 +126,7 @@ async def test_a_scheduled_job_is_rescheduled_and_put_first(site: Site, page: Pa
     )
     await page.get_by_label("Not before").fill(given)
     await button(page, "Reschedule").click()
-    await expect(page.get_by_text(f"Changed: {job.id}")).to_be_visible()
+    await expect(page.get_by_text(f"Updated: {job.id}")).to_be_visible()
     await choose(page, "Change priority…")
     await page.get_by_label("Name").select_option("critical (-15)")
     await button(page, "Change priority").click()
@@ -172,7 +172,7 @@ async def test_a_blocked_job_leads_to_what_it_waits_for(site: Site, page: Page) 
     await page.get_by_role("note").get_by_role("link").click()
 
     await expect(page.get_by_role("heading", level=1)).to_have_text("mail:first")
-    await expect(page.get_by_text("Waited for by")).to_be_visible()
+    await expect(page.get_by_text("Dependents")).to_be_visible()
     await expect(page.get_by_role("link", name="mail:second")).to_be_visible()
 
 
@@ -192,9 +192,9 @@ async def test_every_change_is_in_the_history(site: Site, page: Page) -> None:
 async def test_a_job_that_is_not_there_says_what_may_have_happened(site: Site, page: Page) -> None:
     await page.goto("/jobs/mail:nobody")
 
-    await expect(page.get_by_text("There is no such job")).to_be_visible()
-    await expect(page.get_by_role("link", name="Jobs of mail")).to_be_visible()
-    site.forgive("404")
+    await expect(page.get_by_text("Job not found")).to_be_visible()
+    await expect(page.get_by_role("link", name="Jobs in mail")).to_be_visible()
+    site.ignore_problem("404")
 
 
 async def test_a_viewer_is_offered_nothing(guarded: Site, page: Page) -> None:
@@ -236,15 +236,15 @@ async def test_the_trace_of_a_job_is_shown_and_copied(site: Site, page: Page) ->
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"/jobs/{traced.id}")
     await expect(page.get_by_text(TRACE)).to_be_visible()
-    await expect(page.get_by_role("link", name=TRACE)).to_have_count(0)  # nobody said where traces are looked at
+    await expect(page.get_by_role("link", name=TRACE)).to_have_count(0)  # no trace viewer is configured
 
-    await button(page, "Copy the trace id").click()
+    await button(page, "Copy trace ID").click()
     await expect(button(page, "Copied")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == TRACE
 
     await page.evaluate("navigator.clipboard.writeText('')")
     await page.reload()
-    await press(page, button(page, "Copy the trace id"))
+    await press(page, button(page, "Copy trace ID"))
     await expect(button(page, "Copied")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == TRACE
 
@@ -253,7 +253,9 @@ async def test_the_trace_of_a_job_leads_to_where_traces_are_looked_at(site: Site
     call = site.tasks.greet.call("ann")
     good = await site.rota.enqueue(call.traced({"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}))
     hostile = await site.rota.enqueue(call.traced({"traceparent": "javascript:alert(1)"}))
-    served = Crew(site.crew.server, site.crew.namespace, site.crew.folder, module="tests.browser.app").rota
+    served = WorkerHarness(
+        site.harness.server, site.harness.namespace, site.harness.folder, module="tests.browser.tasks"
+    ).rota
     with Live(create_app(served, auth="none", trace_url="https://tracing.example/trace/{trace_id}")) as live:
         page = await browser.new_page(base_url=live.url)
         await page.goto(f"/jobs/{good.id}")
@@ -262,7 +264,7 @@ async def test_the_trace_of_a_job_leads_to_where_traces_are_looked_at(site: Site
         await expect(link).to_have_attribute("href", f"https://tracing.example/trace/{TRACE}")
         await expect(link).to_have_attribute("rel", "noopener noreferrer")
         await page.goto(f"/jobs/{hostile.id}")
-        await expect(page.get_by_role("heading", name="Facts")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Properties")).to_be_visible()
         await expect(page.get_by_text("Trace", exact=True)).to_have_count(0)
         assert await page.locator("a[href^='javascript']").count() == 0
         await page.close()

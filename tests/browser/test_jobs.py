@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.async_api import Page, expect
 
 from rota import JobState
-from rota.server.tokens import Role, Tokens
+from rota.server.auth.api_tokens import Role, Tokens
 from tests.browser.site import Site, row
 
 
@@ -46,8 +47,9 @@ async def test_a_condition_is_chosen_from_suggestions(site: Site, page: Page) ->
     await expect(page).to_have_url(re.compile("queue=mail"))
 
 
+@pytest.mark.requirement("S1-18", "S2-29")
 async def test_new_jobs_and_counts_come_without_a_reload(site: Site, page: Page) -> None:
-    """S1-18, S2-29: the list and its counts, live."""
+    """The list and its counts, live."""
     await fill(site, 1)
     await page.goto("/jobs")
     await row(page, "letter-0")
@@ -64,10 +66,10 @@ async def test_a_text_is_looked_for_and_how_far_is_said(site: Site, page: Page) 
     await page.goto("/jobs?text=reader-2")
 
     await row(page, "letter-2")
-    await expect(page.get_by_text(re.compile("Looked through 3 records: 1 match"))).to_be_visible()
+    await expect(page.get_by_text(re.compile("1 match in 3 records searched"))).to_be_visible()
 
 
-async def test_chosen_jobs_are_cancelled_with_the_mouse(site: Site, page: Page) -> None:
+async def test_selected_jobs_are_cancelled_with_the_mouse(site: Site, page: Page) -> None:
     ids = await fill(site)
     await page.goto("/jobs?queue=mail&order=oldest")
 
@@ -81,14 +83,14 @@ async def test_chosen_jobs_are_cancelled_with_the_mouse(site: Site, page: Page) 
     assert states == [JobState.CANCELLED, JobState.CANCELLED, JobState.PENDING]
 
 
-async def test_chosen_jobs_are_deleted_with_the_keyboard(site: Site, page: Page) -> None:
+async def test_selected_jobs_are_deleted_with_the_keyboard(site: Site, page: Page) -> None:
     ids = await fill(site)
     await page.goto("/jobs?queue=mail&order=oldest")
     await (await row(page, "letter-0")).focus()
 
     await page.keyboard.press("x")
     await page.keyboard.press("Shift+ArrowDown")
-    await expect(page.get_by_text("2 chosen")).to_be_visible()
+    await expect(page.get_by_text("2 selected")).to_be_visible()
     await page.get_by_role("toolbar").get_by_role("button", name="Delete").press("Enter")
     await page.get_by_role("dialog").get_by_role("button", name="Delete 2 jobs").press("Enter")
 
@@ -103,9 +105,9 @@ async def test_all_that_match_are_counted_and_then_changed(site: Site, page: Pag
     await page.goto("/jobs?queue=mail")
 
     await page.get_by_role("checkbox", name=ids[0]).click()
-    await page.get_by_role("button", name="Choose all 3 jobs").click()
+    await page.get_by_role("button", name="Select all 3 jobs").click()
     await page.get_by_role("toolbar").get_by_role("button", name="Change").click()
-    await expect(page.get_by_text("3 jobs match now.")).to_be_visible()
+    await expect(page.get_by_text("3 jobs match.")).to_be_visible()
     await page.get_by_label("Priority").select_option(label="high (−10)")
     await page.get_by_role("button", name="Change 3 jobs").click()
 
@@ -140,4 +142,4 @@ async def test_a_viewer_sees_jobs_and_can_change_none(guarded: Site, page: Page)
     await expect(page.get_by_role("checkbox")).to_have_count(0)
     await expect(page.get_by_role("link", name="New job")).to_have_count(0)
     await page.goto("/jobs/new")
-    await expect(page.get_by_text("You may not enqueue jobs")).to_be_visible()
+    await expect(page.get_by_text("You cannot enqueue jobs")).to_be_visible()

@@ -6,18 +6,18 @@ from playwright.async_api import Browser, Page, expect
 
 from rota import JobState
 from tests.browser.conftest import DESKTOP
-from tests.browser.hands import press
-from tests.browser.site import Site
+from tests.browser.keyboard import press
+from tests.browser.site import Site, close_page, open_page
 
 
 async def test_the_first_job_turns_the_first_run_page_into_the_overview(site: Site, page: Page) -> None:
     await page.goto("/")
-    await expect(page.get_by_text("No job has been enqueued yet")).to_be_visible()
+    await expect(page.get_by_text("No jobs have been enqueued yet")).to_be_visible()
     await expect(page.get_by_role("button", name="Copy step 1")).to_be_visible()
 
     await site.tasks.greet.enqueue("ann")
 
-    await expect(page.get_by_text("No job has been enqueued yet")).to_have_count(0)
+    await expect(page.get_by_text("No jobs have been enqueued yet")).to_have_count(0)
     await expect(page.get_by_role("region", name="Queues").get_by_role("link", name="mail")).to_be_visible()
 
 
@@ -45,12 +45,12 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(site: Site, page
     await expect(page.get_by_role("region", name="mail").get_by_text("paused", exact=True)).to_be_visible()
 
 
-async def test_a_store_at_risk_is_told_with_what_to_set(site: Site, page: Page) -> None:
+async def test_a_store_at_risk_is_reported_with_the_setting_to_change(site: Site, page: Page) -> None:
     await site.tasks.greet.enqueue("ann")
     await page.goto("/")
 
     risk = page.get_by_role("listitem").filter(has_text="The store’s append-only file")
-    await expect(risk.get_by_text("Off: jobs that were accepted are lost")).to_be_visible()
+    await expect(risk.get_by_text("Off: accepted jobs are lost")).to_be_visible()
     await expect(risk.locator("code").first).to_have_text("appendonly yes")
     await expect(risk).not_to_contain_text("`")
 
@@ -90,8 +90,7 @@ async def test_the_hours_of_the_week_are_those_of_the_chosen_zone(site: Site, br
     await site.start_worker()
     await site.until(await site.tasks.greet.enqueue("ann"), JobState.COMPLETED)
     # Five hours and a half from UTC: no hour of the one is an hour of the other.
-    context = await browser.new_context(base_url=site.url, viewport=DESKTOP, timezone_id="Asia/Kolkata")
-    page = await context.new_page()
+    page = await open_page(browser, site.url, viewport=DESKTOP, timezone_id="Asia/Kolkata")
     site.watch(page)
 
     async def hour_shown(zone: str) -> int:
@@ -102,10 +101,10 @@ async def test_the_hours_of_the_week_are_those_of_the_chosen_zone(site: Site, br
     await page.goto("/")
     await page.get_by_role("heading", name="By weekday and hour").scroll_into_view_if_needed()
     local = await hour_shown("local time")
-    await press(page, page.get_by_role("button", name="Account and looks"))
+    await press(page, page.get_by_role("button", name="Account and settings"))
     await page.get_by_role("menuitemradio", name="UTC").click()
     utc = await hour_shown("UTC")
-    await context.close()
+    await close_page(page)
 
     assert (local - utc) % 24 == 5
 

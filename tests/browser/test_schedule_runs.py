@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
-from rota import Every, Retry
+from rota import Cron, Every, Retry
 from tests.browser.site import Site
 
 #: Beyond 2^53, JavaScript's numbers leave out every second one, and more.
@@ -16,13 +16,32 @@ async def test_a_schedule_shows_its_latest_runs_with_a_way_to_their_jobs(site: S
     every_second = site.tasks.bounce.using(retry=Retry(attempts=1)).call("nobody")
     await site.rota.schedules.put("letters", Every(1), every_second)
     await page.goto("/schedules")
-    runs = page.get_by_role("region", name="mail:letters").get_by_role("list", name="Latest runs")
+    runs = page.get_by_role("region", name="mail:letters").get_by_role("list", name="Recent runs")
 
     await expect(runs.get_by_role("listitem").filter(has_text="failed").first).to_be_visible()
     await site.rota.schedules.pause("letters")
     await runs.get_by_role("link").last.click()
 
     await expect(page.get_by_text("no such mailbox: nobody").first).to_be_visible()
+
+
+async def test_runs_stay_within_their_column(site: Site, page: Page) -> None:
+    """A time with its offset, a state and a duration are wider than a narrow column."""
+    await site.start_worker()
+    every_second = site.tasks.bounce.using(retry=Retry(attempts=1)).call("nobody")
+    await site.rota.schedules.put("letters", Cron("* * * * * *", tz="Europe/Berlin"), every_second)
+    await page.goto("/schedules")
+    runs = page.get_by_role("region", name="mail:letters").get_by_role("list", name="Recent runs")
+    await expect(runs.get_by_role("listitem").filter(has_text="failed").first).to_be_visible()
+    await site.rota.schedules.pause("letters")
+
+    for width in (1440, 1280, 1024, 768, 390):
+        await page.set_viewport_size({"width": width, "height": 900})
+        beyond = await runs.evaluate(
+            """(list) => Math.max(...[...list.querySelectorAll("li > *")].map(
+                (part) => part.getBoundingClientRect().right - list.parentElement.getBoundingClientRect().right))"""
+        )
+        assert beyond <= 1, f"{beyond} px beyond the column at a width of {width} px"
 
 
 async def test_large_numbers_in_a_schedules_data_keep_every_digit(site: Site, page: Page) -> None:
@@ -34,7 +53,7 @@ async def test_large_numbers_in_a_schedules_data_keep_every_digit(site: Site, pa
     await page.get_by_role("button", name="More for letters").click()
     await page.get_by_role("menuitem", name="Edit").click()
     dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Data, as JSON").fill(f'{{"to": "bob", "copies": {LARGE + 2}}}')
+    await dialog.get_by_label("Data (JSON)").fill(f'{{"to": "bob", "copies": {LARGE + 2}}}')
     await dialog.get_by_role("button", name="Save").click()
 
     await expect(schedule.get_by_text(str(LARGE + 2))).to_be_visible()
@@ -49,8 +68,8 @@ async def test_all_that_match_a_large_number_are_those_and_no_others(site: Site,
 
     meant, other = await take.enqueue(LARGE), await take.enqueue(LARGE - 1)
     await page.goto(f"/jobs?field=number%3D{LARGE}")
-    await page.get_by_role("checkbox", name=f"Choose {meant.id}").click()
-    await page.get_by_role("toolbar").get_by_role("button", name="Choose all").click()
+    await page.get_by_role("checkbox", name=f"Select {meant.id}").click()
+    await page.get_by_role("toolbar").get_by_role("button", name="Select all").click()
     await page.get_by_role("toolbar").get_by_role("button", name="Cancel").click()
     await page.get_by_role("dialog").get_by_role("button", name="Cancel 1 job").click()
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser import hands
+from tests.browser import keyboard
 from tests.browser.conftest import PHONE
-from tests.browser.site import Site
+from tests.browser.site import Site, close_page, open_page
 
 
 async def order(site: Site, name: str, on_failure: str, *, settles_as: str) -> str:
@@ -33,7 +33,7 @@ async def until_state(site: Site, flow_id: str, state: str) -> None:
     await site.eventually(has_state)
 
 
-async def test_a_held_workflow_is_resumed_and_its_steps_change_before_the_eyes(site: Site, page: Page) -> None:
+async def test_a_held_workflow_is_resumed_and_its_steps_change_live(site: Site, page: Page) -> None:
     await site.start_worker()
     flow_id = await order(site, "lamp", "hold", settles_as="failed")
     await page.goto("/workflows")
@@ -73,7 +73,7 @@ async def test_a_workflow_is_cancelled_with_undo(site: Site, page: Page) -> None
     graph = page.get_by_role("group", name="Graph of the steps")
     await expect(graph.get_by_role("link", name="undone : charge")).to_be_visible()
     await until_state(site, flow_id, "cancelled")
-    assert (await site.rota.workflows.get(flow_id).refresh()).undos[0].outcome == "completed"
+    assert (await site.rota.workflows.get(flow_id).refresh()).undo_states[0].outcome == "completed"
 
 
 async def test_a_workflow_is_cancelled_and_left_as_it_is(site: Site, page: Page) -> None:
@@ -82,8 +82,8 @@ async def test_a_workflow_is_cancelled_and_left_as_it_is(site: Site, page: Page)
     await page.goto(f"/workflows/{flow_id}")
 
     await page.get_by_role("button", name="Cancel", exact=True).click()
-    await page.get_by_label("Undo what was done").uncheck()
-    await page.get_by_role("button", name="Cancel the workflow").click()
+    await page.get_by_label("Undo completed steps").uncheck()
+    await page.get_by_role("button", name="Cancel workflow").click()
 
     await until_state(site, flow_id, "cancelled")
     await expect(page.get_by_role("button", name="Resume")).to_have_count(0)
@@ -97,7 +97,7 @@ async def test_the_timeline_shows_the_critical_path_and_leads_to_the_jobs(site: 
 
     await page.get_by_role("tab", name="Timeline").click()
 
-    rows = page.get_by_role("list", name="Steps in time").get_by_role("listitem")
+    rows = page.get_by_role("list", name="Step timeline").get_by_role("listitem")
     await expect(rows).to_have_count(3)
     await expect(rows.filter(has_text="on the critical path")).to_have_count(3)
     await rows.nth(1).get_by_role("link", name="pack").click()
@@ -108,7 +108,7 @@ async def test_the_timeline_shows_the_critical_path_alone(site: Site, page: Page
     await site.start_worker()
     flow_id = await beside(site)
     await page.goto(f"/workflows/{flow_id}?view=timeline")
-    rows = page.get_by_role("list", name="Steps in time").get_by_role("listitem")
+    rows = page.get_by_role("list", name="Step timeline").get_by_role("listitem")
     await expect(rows).to_have_count(3)
 
     await page.get_by_role("button", name="Critical path only").click()
@@ -121,16 +121,16 @@ async def test_the_timeline_shows_the_critical_path_alone_with_keys(site: Site, 
     await site.start_worker()
     flow_id = await beside(site)
     await page.goto(f"/workflows/{flow_id}?view=timeline&critical=true")
-    rows = page.get_by_role("list", name="Steps in time").get_by_role("listitem")
+    rows = page.get_by_role("list", name="Step timeline").get_by_role("listitem")
     await expect(rows).to_have_count(2)
 
-    await hands.press(page, page.get_by_role("button", name="Critical path only"))
+    await keyboard.press(page, page.get_by_role("button", name="Critical path only"))
 
     await expect(rows).to_have_count(3)
 
 
 async def beside(site: Site) -> str:
-    """One of its three steps held nobody up."""
+    """One of its three steps is not on the critical path."""
     async with site.rota.workflow("order") as flow:
         flow.step(site.tasks.charge.call("lamp"), name="quick")
         slow = flow.step(site.tasks.download.call("slow"), name="slow")
@@ -143,8 +143,7 @@ async def beside(site: Site) -> str:
 async def test_steps_take_two_lines_each_on_a_phone(site: Site, browser: Browser) -> None:
     await site.start_worker()
     flow_id = await order(site, "lamp", "hold", settles_as="failed")
-    context = await browser.new_context(base_url=site.url, viewport=PHONE, reduced_motion="reduce")
-    page = await context.new_page()
+    page = await open_page(browser, site.url, viewport=PHONE, reduced_motion="reduce")
     site.watch(page)
     await page.goto(f"/workflows/{flow_id}")
     steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
@@ -163,7 +162,7 @@ async def test_steps_take_two_lines_each_on_a_phone(site: Site, browser: Browser
 
     await expect(steps.nth(2)).to_contain_text("completed")
     await until_state(site, flow_id, "completed")
-    await context.close()
+    await close_page(page)
 
 
 async def test_a_held_workflow_says_what_its_step_raised(site: Site, page: Page) -> None:
@@ -195,7 +194,7 @@ async def test_a_new_workflow_appears_in_the_list(site: Site, page: Page) -> Non
     await site.start_worker()
     await site.tasks.greet.enqueue("ann")
     await page.goto("/workflows")
-    await expect(page.get_by_text("No workflow yet")).to_be_visible()
+    await expect(page.get_by_text("No workflows yet")).to_be_visible()
     await expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
 
     await order(site, "lamp", "hold", settles_as="failed")
@@ -212,4 +211,4 @@ async def test_a_thousand_steps_are_laid_out_beside_the_page(site: Site, page: P
     await page.goto(f"/workflows/{flow.id}")
 
     await expect(page.get_by_role("tab", name="Steps (1,000)")).to_be_visible()
-    await expect(page.locator(".react-flow__node").first).to_be_visible(timeout=30_000)
+    await expect(page.locator(".react-flow__node").first).to_be_visible()

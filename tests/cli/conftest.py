@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from tests.cli.driver import TASKS, Cli, Hand
-from tests.cli.nursery import Nursery
+from tests.cli.fork_server import ForkServer
 from tests.servers import Server
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
+def fork_server() -> Iterator[ForkServer]:
     """Starts commands quickly."""
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
+    fork_server = ForkServer()
+    yield fork_server
+    fork_server.close()
 
 
 @pytest.fixture
-def cli(nursery: Nursery, valkey: Server, namespace: str, tmp_path: Path) -> Iterator[Cli]:
+def cli(fork_server: ForkServer, valkey: Server, namespace: str, tmp_path: Path) -> Iterator[Cli]:
     """`rota` in a folder with a program, `tasks:rota`, on the test's server and namespace."""
-    cli = Cli(nursery, tmp_path, namespace, valkey.url)
+    cli = Cli(fork_server, tmp_path, namespace, valkey.url)
     cli.write(TASKS)
     yield cli
     cli.close()

@@ -28,4 +28,4 @@ def test_one_that_is_left_to_workers_can_be_stopped(cli: Cli, hand: Hand) -> Non
 
     assert hand.state(job.id) == "pending"
     assert "there is no operation nowhere" in cli.run("bulk", "show", "nowhere", code=3).err
-    assert "asks for nothing" in cli.run("bulk", "delete", "--yes", code=2).err
+    assert "has no filter" in cli.run("bulk", "delete", "--yes", code=2).err

@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from rota.doctor import STANDING, Facts, Finding, diagnose
-from rota.store.views import QueueInfo, WorkerInfo
+from rota import Rota
+from rota.client.session import session_of
+from rota.core.job_options import DEFAULT_OPTIONS
+from rota.core.job_record_codec import encode_body
+from rota.monitoring.doctor import QUEUE_CHECKS, Facts, Finding, diagnose, examine
+from rota.store.enqueue_batcher import NewJob
+from rota.store.job_store import JobStore
+from rota.store.reads import QueueInfo, WorkerInfo
 from tests.cli.driver import Cli, Hand
+from tests.eventually import eventually_sync
 from tests.servers import OwnServers, Server
 
 GOOD = Facts(
@@ -46,31 +53,44 @@ def test_a_good_server_is_all_ok() -> None:
 @pytest.mark.parametrize(
     ("change", "level", "check", "says"),
     [
-        ({"trouble": "nobody answers"}, "fail", "server", "nobody answers"),
+        ({"connection_error": "connection refused"}, "fail", "server", "connection refused"),
         ({"server": "redis", "version": (6, 2, 14)}, "fail", "version", "Redis 6.2.14 is too old"),
         ({"server": "valkey", "version": (7, 2, 5)}, "fail", "version", "upgrade to Valkey 8 or Redis 7"),
-        ({"version": ()}, "warn", "version", "does not say which it is"),
-        ({"role": "replica"}, "fail", "role", "takes no writes: give the address of its primary"),
+        ({"version": ()}, "warn", "version", "does not report its version"),
+        ({"role": "replica"}, "fail", "role", "accepts no writes: use the address of its primary"),
+        (
+            {"replicas": 2, "min_replicas_to_write": 0},
+            "warn",
+            "replication",
+            "jobs that are lost when another server is promoted; set it to 1",
+        ),
         (
             {"is_aof_on": False},
             "warn",
             "append-only file",
             "lost when the server crashes or restarts; set `appendonly yes`",
         ),
-        ({"is_aof_on": None}, "warn", "append-only file", "does not say whether it is on"),
+        ({"repairs": ["mail: meta fence"]}, "warn", "repairs", "replaced in the last 7 days: mail: meta fence; check"),
+        ({"is_aof_on": None}, "warn", "append-only file", "does not report whether it is on"),
         ({"appendfsync": "no"}, "warn", "append-only file", "a power cut loses up to about 30 s"),
-        ({"failed_writes": ("snapshot",)}, "fail", "disk", "the last snapshot failed: is the disk full?"),
-        ({"policy": "allkeys-lru"}, "fail", "memory", "jobs vanish without a word; set it to noeviction"),
-        ({"policy": "volatile-lru", "maxmemory": 0}, "warn", "memory", "there is no maxmemory yet"),
-        ({"policy": "", "maxmemory": None}, "warn", "memory", "does not say its maxmemory-policy"),
-        ({"used_memory": 2**30 - 2**20}, "warn", "memory", "soon new jobs are refused"),
+        ({"failed_writes": ("snapshot",)}, "fail", "disk", "the last snapshot failed: check the disk space"),
+        ({"policy": "allkeys-lru"}, "fail", "memory", "silently evicts jobs; set it to noeviction"),
+        ({"policy": "volatile-lru", "maxmemory": 0}, "warn", "memory", "maxmemory is not set"),
+        ({"policy": "", "maxmemory": None}, "warn", "memory", "does not report its maxmemory-policy"),
+        ({"used_memory": 2**30 - 2**20}, "warn", "memory", "new jobs will soon be refused"),
         ({"is_full": True}, "fail", "memory", "maxmemory is reached: new jobs are refused"),
-        ({"denied": "no right to EVALSHA"}, "fail", "rights", "no right to EVALSHA. Grant it"),
+        ({"denied": "no permission for EVALSHA"}, "fail", "permissions", "no permission for EVALSHA"),
+        ({"denied": "no UNLINK", "is_read_only": True}, "warn", "permissions", "may only list and show"),
         ({"skew_ms": -3_600_000}, "warn", "clock", "the server is 1 h 0 min behind this machine"),
         ({"latency_ms": 80.0}, "warn", "latency", "80 ms per round trip"),
-        ({"format": 99}, "fail", "format", "the server holds format 99"),
-        ({"workers": ()}, "warn", "workers", "none is alive"),
-        ({"queues": [a_queue("slow", scheduled=2)]}, "warn", "unserved queues", "no worker serves slow (2 jobs wait)"),
+        ({"format": 99}, "fail", "format", "the data has format 99"),
+        ({"workers": ()}, "warn", "workers", "none is running"),
+        (
+            {"queues": [a_queue("slow", scheduled=2)]},
+            "warn",
+            "unserved queues",
+            "no worker serves slow (2 jobs waiting)",
+        ),
         ({"queues": [a_queue("mail", is_paused=True, pending=3)]}, "warn", "paused queues", "mail (3 pending)"),
         ({"queues": [a_queue("mail", failed=1200)]}, "warn", "dead letters", "mail (1,200): see `rota dead list`"),
     ],
@@ -88,11 +108,11 @@ def test_a_long_list_is_cut() -> None:
     assert "q4 (1) and 4 more" in troubles(replace(GOOD, queues=queues))[0].message
 
 
-def test_what_speaks_of_jobs_and_workers_can_be_told_apart() -> None:
+def test_findings_about_jobs_and_workers_can_be_distinguished() -> None:
     queues = [a_queue("mail", is_paused=True, failed=1, pending=1)]
     found = troubles(replace(GOOD, queues=queues, workers=[]))
 
-    assert {finding.check for finding in found} == STANDING
+    assert {finding.check for finding in found} == QUEUE_CHECKS
 
 
 def test_a_good_server_has_exit_code_0_and_is_left_as_it_was(cli: Cli, own_server: OwnServers) -> None:
@@ -112,7 +132,7 @@ def test_a_redis_is_as_good(cli: Cli, redis7: Server) -> None:
     given = json.loads(cli.run("doctor", "--json", "--url", redis7.url).out)
 
     levels = {finding["check"]: finding["level"] for finding in given["findings"]}
-    assert (levels["version"], levels["rights"], levels["append-only file"]) == ("ok", "ok", "warn")
+    assert (levels["version"], levels["permissions"], levels["append-only file"]) == ("ok", "ok", "warn")
 
 
 def test_a_server_that_forgets_or_evicts_is_found_out(cli: Cli, own_server: OwnServers) -> None:
@@ -137,6 +157,19 @@ def test_a_replica_is_found_out(cli: Cli, own_server: OwnServers) -> None:
     assert "FAIL   role              this is a replica" in cli.run("doctor", "--url", replica.url, code=1).out
 
 
+def test_a_primary_that_accepts_writes_without_its_replicas_is_found_out(cli: Cli, own_server: OwnServers) -> None:
+    primary = own_server(tcp=True, appendonly="yes", repl_diskless_sync_delay="0")
+    own_server(replicaof=f"127.0.0.1 {primary.port}")
+    with primary.client() as client:
+        eventually_sync(lambda: client.info("replication")["connected_slaves"] == 1)
+
+        assert "WARN   replication       `min-replicas-to-write 0`" in cli.run("doctor", "--url", primary.url).out
+        client.config_set("min-replicas-to-write", "1")
+        eventually_sync(lambda: "online" in str(client.info("replication")))
+
+        assert "OK     replication       min-replicas-to-write 1" in cli.run("doctor", "--url", primary.url).out
+
+
 def test_a_user_without_rights_is_found_out(cli: Cli, own_server: OwnServers) -> None:
     server = own_server()
     with server.client() as client:
@@ -151,9 +184,56 @@ def test_a_user_without_rights_is_found_out(cli: Cli, own_server: OwnServers) ->
     def findings(user: str, code: int) -> str:
         return cli.run("doctor", "--url", server.url.replace("unix://", f"unix://{user}:pw@"), code=code).out
 
-    assert "FAIL   rights" in findings("tight", 1)
-    assert "FAIL   rights" in findings("deaf", 1)
+    assert "FAIL   permissions" in findings("tight", 1)
+    assert "FAIL   permissions" in findings("deaf", 1)
     assert "WARN   version" in findings("blind", 0)
+
+
+def _doctors_keys(server: Server) -> dict[str, int]:
+    """Keys of the trial job -> their TTL, ms; negative for none."""
+    with server.client() as client:
+        return {key.decode(): client.pttl(key) for key in client.scan_iter("*{~doctor}*")}
+
+
+@pytest.mark.parametrize("denied", ["-zcard", "-setrange", "-bitfield", "-publish", "-rpush"])
+def test_a_trial_that_was_cut_short_leaves_nothing_behind(cli: Cli, own_server: OwnServers, denied: str) -> None:
+    server = own_server()
+    with server.client() as client:
+        client.acl_setuser(
+            "tight", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", denied], channels=["*"]
+        )
+
+    out = cli.run("doctor", "--url", server.url.replace("unix://", "unix://tight:pw@"), code=1).out
+
+    assert "FAIL   permissions" in out
+    assert {key for key, ttl in _doctors_keys(server).items() if ttl < 0} == set()
+
+
+async def test_a_doctor_that_is_killed_leaves_keys_that_expire(own_server: OwnServers) -> None:
+    server = own_server()
+    rota = Rota(server.url)
+    frozen: dict[str, int] = {}
+    store = session_of(rota).store
+
+    async def look(*_: object) -> dict[str, str]:
+        frozen.update(_doctors_keys(server))
+        raise KeyboardInterrupt  # nothing of what follows is done, as after a kill
+
+    async def nothing(*_: object) -> None: ...
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JobStore, "report", look)
+        patch.setattr("rota.monitoring.doctor._clean_up", nothing)
+        with pytest.raises(KeyboardInterrupt):
+            await examine(rota)
+    assert frozen
+    assert {key for key, ttl in frozen.items() if ttl < 0} == set()
+    await store.enqueue("~doctor", [NewJob("", 0, "", "", encode_body(DEFAULT_OPTIONS, "doctor", b"[]"))])
+
+    await examine(rota)
+
+    assert {key for key, ttl in _doctors_keys(server).items() if ttl < 0} == set()
+    await rota.close()
 
 
 def test_a_server_that_is_not_there_is_found_out(cli: Cli, own_server: OwnServers) -> None:
@@ -166,13 +246,31 @@ def test_a_server_that_is_not_there_is_found_out(cli: Cli, own_server: OwnServer
     assert "does not answer" in given["findings"][0]["message"]
 
 
-def test_what_waits_is_told(cli: Cli, hand: Hand) -> None:
+def test_waiting_jobs_are_reported(cli: Cli, hand: Hand) -> None:
     hand.dead_letter("a@b.c")
     hand.add.enqueue_sync(1)
     hand.rota.queue("mail").pause_sync()
 
     shown = cli.run("doctor").out
 
-    assert "no worker serves default (1 jobs wait)" in shown
-    assert "mail (0 pending): nothing of them starts" in shown
+    assert "no worker serves default (1 job waiting)" in shown
+    assert "mail (0 pending): no job starts" in shown
     assert "jobs failed for good in mail (1)" in shown
+
+
+async def test_values_that_were_repaired_are_reported(own_server: OwnServers) -> None:
+    rota = Rota(own_server().url)
+
+    @rota.task
+    async def send() -> None: ...
+
+    await send.enqueue()
+    store = session_of(rota).store
+    await store.redis.command("HSET", store.keys.queue("default", "meta"), "run", "junk")
+    await send.enqueue()
+
+    found = [finding.message for finding in await examine(rota) if finding.check == "repairs"]
+
+    assert len(found) == 1
+    assert "default: meta run" in found[0]
+    await rota.close()

@@ -1,4 +1,4 @@
-"""With nothing configured: `rota server-url` and `rota dev` on the embedded server."""
+"""With nothing configured: `rota store-url` and `rota dev` on the embedded server."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rota.cli.dev import find_app
+from rota.cli.commands.dev import find_app
 from rota.errors import ConfigurationError
 from tests.cli.driver import TASKS, Cli
-from tests.cli.nursery import Nursery
+from tests.cli.fork_server import ForkServer
 from tests.embedded.home import Home
 from tests.eventually import eventually_sync
 
@@ -27,23 +27,23 @@ def home() -> Iterator[Home]:
 
 
 @pytest.fixture
-def here(nursery: Nursery, home: Home) -> Iterator[Cli]:
+def here(fork_server: ForkServer, home: Home) -> Iterator[Cli]:
     """`rota` in that folder, with no server configured."""
-    cli = Cli(nursery, home.folder, "rota", None)
+    cli = Cli(fork_server, home.folder, "rota", None)
     cli.write(TASKS)
     yield cli
     cli.close()
 
 
-def test_server_url_says_where_the_embedded_server_is(here: Cli, home: Home) -> None:
-    absent = here.run("server-url", code=1)
+def test_store_url_says_where_the_embedded_server_is(here: Cli, home: Home) -> None:
+    absent = here.run("store-url", code=1)
     assert "no embedded server is running" in absent.err
     assert absent.out == ""
 
     home.client().do("ensure")
 
-    assert here.run("server-url").out == f"unix://{home.directory}/valkey.sock\n"
-    given = here.json("server-url")
+    assert here.run("store-url").out == f"unix://{home.directory}/valkey.sock\n"
+    given = here.json("store-url")
     assert given == {
         "url": f"unix://{home.directory}/valkey.sock",
         "kind": "embedded",
@@ -51,9 +51,9 @@ def test_server_url_says_where_the_embedded_server_is(here: Cli, home: Home) -> 
     }
 
 
-def test_server_url_shows_a_configured_server_without_its_password(here: Cli) -> None:
-    assert here.run("server-url", "--url", "redis://me:secret@there:6379/1").out == "redis://there:6379/1\n"
-    assert here.run("server-url", environment={"REDIS_HOST": "there"}).out == "redis://there:6379\n"
+def test_store_url_shows_a_configured_server_without_its_password(here: Cli) -> None:
+    assert here.run("store-url", "--url", "redis://me:secret@there:6379/1").out == "redis://there:6379/1\n"
+    assert here.run("store-url", environment={"REDIS_HOST": "there"}).out == "redis://there:6379\n"
 
 
 def test_commands_share_the_embedded_server_of_their_folder(here: Cli) -> None:
@@ -71,9 +71,9 @@ def test_dev_runs_everything_and_follows_the_code(here: Cli) -> None:
     assert here.run("enqueue", "add", "1", "2", "--app", "tasks:rota", "--wait").out == "3\n"
 
     here.write("def broken(")
-    wait_for(dev, "the worker ended with code 6")
+    wait_for(dev, "the worker exited with code 6")
     here.write(TASKS.replace("a + b", "a * b * 100"))
-    wait_for(dev, "tasks.py changed: the worker starts again")
+    wait_for(dev, "tasks.py changed: restarting the worker")
 
     assert here.run("enqueue", "add", "1", "2", "--app", "tasks:rota", "--wait").out == "200\n"
     dev.send_signal(signal.SIGINT)
@@ -87,7 +87,7 @@ def test_a_worker_does_not_outlive_the_command_that_restarts_it(here: Cli, words
     family = [
         child
         for child in psutil.Process(command.pid).children(recursive=True)
-        if {"worker", "rota.worker.runner"} & set(child.cmdline())
+        if {"worker", "rota.worker.runners.runner_process"} & set(child.cmdline())
     ]
     assert len(family) >= 2
 
@@ -102,14 +102,14 @@ def test_dev_finds_the_one_rota_of_a_folder(tmp_path: Path) -> None:
     assert find_app(tmp_path) == "shop:queue"
 
     (tmp_path / "more.py").write_text("jobs = Rota('redis://there')\n")
-    with pytest.raises(ConfigurationError, match="there are more:jobs, shop:queue"):
+    with pytest.raises(ConfigurationError, match="found several: more:jobs, shop:queue"):
         find_app(tmp_path)
 
 
 def test_dev_without_a_program_says_what_to_give(here: Cli) -> None:
     (here.folder / "tasks.py").unlink()
 
-    assert "Say it as rota dev module:rota; no .py file in" in here.run_bare("dev", code=6).err
+    assert "no .py file in" in here.run_bare("dev", code=6).err
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> None:

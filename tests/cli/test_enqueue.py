@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
+
 import msgspec
 import pytest
 
-from rota.core.job import Options
+from rota.core.job_options import Options
 from tests.cli.driver import Cli, Hand
 
 APP = ("--app", "tasks:rota")
@@ -59,8 +61,8 @@ def test_a_time_without_a_zone_is_local(cli: Cli, hand: Hand) -> None:
         (("add", "one"), "Expected `int`, got `str`"),
         (("add", "1", "--kwargs", "{"), "not a JSON object"),
         (("add", "1", "--kwargs", "[1]"), "not a JSON object"),
-        (("add", "1", "--delay", "soon"), "no duration"),
-        (("add", "1", "--at", "teatime"), "no time"),
+        (("add", "1", "--delay", "soon"), "not a duration"),
+        (("add", "1", "--at", "teatime"), "not a time"),
         (("add", "1", "--priority", "urgent"), "priority: 'urgent' is none of critical"),
         (("add", "1", "--id", "a b"), "id: 'a b' is not 1 to 128"),
         (("add", "1", "--queue", "mail-fail"), "reserved for failure handlers"),
@@ -79,7 +81,8 @@ def test_an_unknown_task_is_not_found_and_the_known_ones_are_named(cli: Cli, han
     hand.announce("send", "mail")
 
     assert "this program declares: add, climb, say, send" in cli.run("enqueue", "sned", *APP, code=3).err
-    assert "no worker has announced a task called 'sned'; known are: send." in cli.run("enqueue", "sned", code=3).err
+    refused = cli.run("enqueue", "sned", code=3).err
+    assert "no worker has announced the task 'sned' (did you mean 'send'?); announced tasks: send." in refused
 
 
 def test_without_the_program_the_announced_queue_and_defaults_count(cli: Cli, hand: Hand) -> None:
@@ -95,7 +98,8 @@ def test_without_the_program_the_announced_queue_and_defaults_count(cli: Cli, ha
 
     record = hand.rota.job(plain["id"]).refresh_sync()
     assert (record.ref.queue, record.arguments) == ("mail", b'{"to":"a@b.c"}')
-    assert record.options == msgspec.convert({**options, "terms": ["tag=letter"]}, Options)
+    stored = {**options, "terms": ["tag=letter"], "enqueued_by": f"{getpass.getuser()} (command line)"}
+    assert record.options == msgspec.convert(stored, Options)
     retry = hand.rota.job(fewer["id"]).refresh_sync().options.retry
     assert msgspec.to_builtins(retry) == {"attempts": 2, "backoff": {"type": "fixed", "delay": 5}}
     assert "give either ARGS or --kwargs" in cli.run("enqueue", "send", "a", "--kwargs", '{"b": 1}', code=2).err
@@ -132,5 +136,5 @@ def test_an_address_that_the_program_overrules_is_refused(cli: Cli) -> None:
     cli.write('from rota import Rota\nrota = Rota("redis://elsewhere:1", namespace="mine")', "own.py")
 
     given = cli.run_bare("enqueue", "add", "--app", "own:rota", "--url", "redis://here:1", code=6)
-    assert "--url does not apply: own:rota itself names its server, redis://elsewhere:1" in given.err
-    assert "--namespace does not apply" in cli.run("enqueue", "add", "--app", "own:rota", code=6).err
+    assert "--url has no effect: own:rota sets its server to redis://elsewhere:1" in given.err
+    assert "--namespace has no effect" in cli.run("enqueue", "add", "--app", "own:rota", code=6).err

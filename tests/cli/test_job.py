@@ -21,7 +21,8 @@ def test_show_tells_everything_of_a_job(cli: Cli, hand: Hand) -> None:
     for part in ('arguments  ["a@b.c"]', "attempt    1, failures 1", " ago (20", "somewhere", "verb", "claim", "fail"):
         assert part in shown
     assert (given["id"], given["state"], given["queue"], given["task"]) == (job_id, "failed", "mail", "send")
-    assert given["counts"] == {"attempt": 1, "failures": 1, "stalls": 0, "snoozes": 0, "handbacks": 0}
+    counts = {"attempt": 1, "failures": 1, "stalls": 0, "snoozes": 0, "handbacks": 0, "crashes": 0}
+    assert given["counts"] == counts
     assert (given["error"]["type"], given["error"]["message"]) == ("ValueError", "no route to a@b.c")
     assert [entry["verb"] for entry in given["history"]] == ["enqueue", "claim", "fail"]
     assert given["explanation"].startswith("failed: ValueError")
@@ -40,8 +41,9 @@ def test_show_tells_progress_and_result(cli: Cli, hand: Hand) -> None:
     assert 'result     {"sum": 2}' in cli.run("job", "show", job_id).out
 
 
+@pytest.mark.requirement("S0-17")
 def test_show_raw_is_what_the_server_holds(cli: Cli, hand: Hand) -> None:
-    """S0-17: what an operator reads during an incident."""
+    """What an operator reads during an incident."""
     job_id = hand.add.enqueue_sync(1).id
 
     held = cli.json("job", "show", "--raw", job_id)
@@ -67,9 +69,9 @@ def test_what_a_job_says_cannot_steer_the_terminal(cli: Cli, hand: Hand) -> None
         (("redrive", "nothing"), 3, "does not exist"),
         (("delete", "nothing", "--yes"), 3, "does not exist"),
         (("show", "a b"), 2, "'a b' is not 1 to 128"),
-        (("show", "mail:x@y"), 2, "has no run behind the @"),
-        (("list", "--queue", "mali"), 3, "no queue is called 'mali'; there are: none yet"),
-        (("list", "--cursor", "bad"), 2, "cursor: 'bad' was not made by this listing"),
+        (("show", "mail:x@y"), 2, "has no valid run after the @"),
+        (("list", "--queue", "mali"), 3, "there is no queue 'mali'; queues: none yet"),
+        (("list", "--cursor", "bad"), 2, "cursor: 'bad' is not a cursor of this listing"),
         (("list", "--cursor", "pending~bad"), 2, "was not made by"),
         (("list", "--state", "done"), 2, "'done' is not one of"),
         (("list", "--limit", "0"), 2, "0 is not in the range"),
@@ -109,7 +111,7 @@ def test_a_list_can_be_narrowed(cli: Cli, hand: Hand) -> None:
     assert ids("--tag", "red") == [tagged]
     assert ids("--text", "no route to") == ids("--state", "FAILED")
     said = cli.run("job", "list", "--limit", "1")
-    assert "1 jobs, 1 examined; next page: --cursor " in said.err
+    assert "1 job, 1 examined; next page: --cursor " in said.err
     assert said.out.splitlines()[0].split() == ["id", "task", "state", "attempt", "when", "remark"]
 
 
@@ -130,9 +132,9 @@ def test_cancel_can_leave_a_running_job_alone(cli: Cli, hand: Hand) -> None:
     job_id = hand.add.enqueue_sync(1).id
     hand.claim("default")
 
-    assert "left alone" in cli.run("job", "cancel", job_id, "--only-waiting", "--yes", code=1).out
+    assert "was not cancelled" in cli.run("job", "cancel", job_id, "--only-waiting", "--yes", code=1).out
     assert hand.state(job_id) == "processing"
-    assert "its handler is told to stop" in cli.run("job", "cancel", job_id, "--yes").out
+    assert "its handler is being stopped" in cli.run("job", "cancel", job_id, "--yes").out
     assert hand.state(job_id) == "cancelled"
 
 
@@ -212,3 +214,14 @@ def test_watching_a_job_that_is_deleted_ends(cli: Cli, hand: Hand) -> None:
 def next_line(process: subprocess.Popen[str]) -> dict[str, dict[str, object]]:
     assert process.stdout is not None
     return json.loads(process.stdout.readline())
+
+
+def test_encrypted_arguments_are_shown_with_the_key_only(cli: Cli) -> None:
+    keys = {"ROTA_ENCRYPTION_KEYS": cli.run_bare("encryption-key").out.strip()}
+    job_id = cli.run("enqueue", "add", "1234567", "2", "--app", "tasks:rota", environment=keys).out.strip()
+
+    assert "1234567" in cli.run("job", "show", job_id, environment=keys).out
+    hidden = cli.run("job", "show", job_id).out
+    assert "1234567" not in hidden
+    assert '{"encrypted": "with key ' in hidden
+    assert "not 32 bytes" in cli.run("job", "show", job_id, code=6, environment={"ROTA_ENCRYPTION_KEYS": "x"}).err

@@ -7,8 +7,8 @@ import logging
 import sys
 
 from rota.cli.output import Table, clean, distance, plain
-from rota.core.shapes import moment
-from rota.worker.logs import JsonFormatter
+from rota.core.format_iso_time import iso_time_or_none
+from rota.worker.monitoring.logging_setup import JsonFormatter
 
 
 def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:
@@ -22,8 +22,8 @@ def test_control_characters_are_shown_and_not_sent() -> None:
 
 
 def test_times_are_exact_for_programs_and_relative_for_people() -> None:
-    assert moment(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
-    assert moment(None) is None
+    assert iso_time_or_none(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+    assert iso_time_or_none(None) is None
     assert distance(1_000, 186_000) == "3 min 5 s ago"
     assert distance(5_200, 1_000) == "in 4.2 s"
 

@@ -29,7 +29,7 @@ def test_a_queue_is_paused_and_resumed(cli: Cli, hand: Hand) -> None:
     assert not hand.rota.queue().info_sync().is_paused
 
 
-def test_purge_deletes_waiting_jobs_once_somebody_said_yes(cli: Cli, hand: Hand) -> None:
+def test_purge_deletes_waiting_jobs_after_a_confirmation(cli: Cli, hand: Hand) -> None:
     hand.dead_letter("a@b.c")
     for number in range(3):
         hand.send.enqueue_sync(f"{number}@b.c")
@@ -48,5 +48,8 @@ def test_purge_deletes_waiting_jobs_once_somebody_said_yes(cli: Cli, hand: Hand)
 def test_an_unknown_queue_is_not_found(cli: Cli, hand: Hand) -> None:
     hand.add.enqueue_sync(1)
 
-    assert "no queue is called 'defualt'; there are: default" in cli.run("queue", "pause", "defualt", code=3).err
+    assert (
+        "there is no queue 'defualt' (did you mean 'default'?); queues: default"
+        in cli.run("queue", "pause", "defualt", code=3).err
+    )
     assert "is not 1 to 64" in cli.run("queue", "purge", "a b", code=2).err

@@ -77,7 +77,7 @@ def test_remove_asks_first(cli: Cli, hand: Hand, nightly: str) -> None:
     assert "This removes schedule mail:nightly (at 03:00 every day, Europe/Oslo)." in refused.err
     assert hand.rota.schedules.get_sync("nightly")
     terminal = Terminal(cli, "--namespace", cli.namespace, "schedule", "remove", "nightly")
-    terminal.wait_for("Go on?")
+    terminal.wait_for("Continue?")
     terminal.type("n\n")
     assert terminal.end() == 2
 
@@ -100,11 +100,11 @@ def nightly() -> None: ...
     cli.run_bare("worker", "clock:rota", "--burst")
 
     refused = cli.run("schedule", "remove", "nightly", code=2)
-    assert "declared in code, and comes back when a worker starts" in refused.err
+    assert "declared in code and will be created again by the next worker" in refused.err
     hand.announce_worker({"state": "active", "queues": ["default"], "schedules": []})
 
     assert cli.json("schedule", "show", "nightly")["is_orphaned"]
-    assert "No worker that is alive declares it any more" in cli.run("schedule", "show", "nightly").err
+    assert "No live worker declares this schedule" in cli.run("schedule", "show", "nightly").err
     assert "orphaned" in cli.run("schedule", "list").out
     assert json.loads(cli.run("--json", "schedule", "remove", "nightly", "--yes").out)["removed"]
 
@@ -115,11 +115,11 @@ def test_an_unknown_schedule_is_not_found(cli: Cli, words: list[str]) -> None:
 
 
 def test_a_name_that_can_be_none_and_an_unknown_queue_are_refused(cli: Cli, nightly: str) -> None:
-    assert "is not a schedule's name" in cli.run("schedule", "show", "a b", code=2).err
-    assert "no queue is called 'mial'" in cli.run("schedule", "list", "--queue", "mial", code=3).err
+    assert "is not a schedule name" in cli.run("schedule", "show", "a b", code=2).err
+    assert "there is no queue 'mial'" in cli.run("schedule", "list", "--queue", "mial", code=3).err
 
 
-def test_a_program_with_a_wrong_expression_or_zone_is_told_what_is_wrong(cli: Cli) -> None:
+def test_a_wrong_expression_or_zone_in_a_program_is_reported(cli: Cli) -> None:
     for wrong, why in (
         ('"0 25 * * *"', "cron: '0 25 * * *': bad hour"),
         ('"0 3 * * *", tz="Europe/Osla"', "tz: there is no time zone 'Europe/Osla'"),

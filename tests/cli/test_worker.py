@@ -9,6 +9,9 @@ import subprocess
 
 import pytest
 
+from rota.cli import autoreload
+from rota.worker import dispatcher, run_loops_and_drain
+from rota.worker.runners import pool
 from tests.cli.driver import Cli, Hand, Terminal
 from tests.eventually import eventually_sync
 from tests.servers import OwnServers
@@ -34,8 +37,12 @@ def test_a_burst_runs_what_waits_in_every_queue_of_the_program_and_ends(cli: Cli
     lines = [json.loads(line) for line in err.splitlines()]
     failed = next(line for line in lines if "failed for good" in line["message"])
     assert (failed["level"], failed["job_id"], failed["queue"], failed["task"], failed["attempt"]) == (
-        "warning", mail_id, "mail", "send", 1,
-    )  # fmt: skip
+        "error",
+        mail_id,
+        "mail",
+        "send",
+        1,
+    )
 
 
 @pytest.mark.parametrize(("level", "messages"), [("info", ["it is late", "it was late"]), ("warning", ["it was late"])])
@@ -49,10 +56,9 @@ def test_handlers_log_as_their_worker_does(cli: Cli, level: str, messages: list[
     assert [line["message"] for line in said if line["logger"] == "shop"] == messages
 
 
-@pytest.mark.timeout(120)
 def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_others(cli: Cli, hand: Hand) -> None:
     """A deployment that replaced the code under it, and a mistake in the new code."""
-    worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2", hook="hasty")
+    worker = cli.start("worker", "tasks:rota", "--queues", "default", "--processes", "2", hook="fast_runner_restart")
     eventually_sync(lambda: any(w.info.get("runners") for w in hand.rota.workers_sync()), timeout=20)
     (seen,) = hand.rota.workers_sync()
     program = (cli.folder / "tasks.py").read_text()
@@ -65,8 +71,11 @@ def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_other
 
     assert worker.returncode == 6
     assert "CRITICAL" in err
-    assert "tasks:rota does not start any more: " in err
+    assert "tasks:rota cannot be started any more: " in err
     assert "nothing_of_that_name" in err
+    (ended,) = hand.rota.workers_sync()
+    assert (ended.status, ended.info["state"]) == ("DEAD", "stopped")
+    assert "nothing_of_that_name" in ended.info["error"]
     assert hand.state(job.id) == "pending"
     assert job.refresh_sync().counts.failures == 0
     cli.write(program)
@@ -74,7 +83,7 @@ def test_a_worker_whose_program_does_not_start_any_more_leaves_its_jobs_to_other
     assert job.result_sync(1) == 3
 
 
-def test_a_worker_serves_only_the_queues_it_was_given_and_stops_when_told(cli: Cli, hand: Hand) -> None:
+def test_a_worker_serves_only_the_given_queues_and_stops_on_request(cli: Cli, hand: Hand) -> None:
     sum_id, mail_id = hand.add.enqueue_sync(1, 2).id, hand.send.enqueue_sync("a@b.c").id
 
     serving = cli.start("worker", "tasks:rota", "--queues", "mail=2,other=1", "--name", "postman", "--concurrency", "3")
@@ -110,8 +119,8 @@ def test_watch_shows_progress_at_a_terminal_and_in_a_pipe(cli: Cli) -> None:
     assert terminal.end() == 0
     assert "climb completed" in terminal.seen
     assert "━" in terminal.seen
-    assert lines[-1].startswith("completed")
-    assert any("% (" in line and "left" in line for line in lines[:-1])
+    assert (lines[-2].split()[0], lines[-1]) == ("completed", '"up"')
+    assert any("% (" in line and "left" in line for line in lines[:-2])
     assert cli.run("job", "logs", job_id).out.count("step ") == 8
 
 
@@ -142,10 +151,24 @@ def test_a_program_that_does_not_import_is_a_configuration_error(cli: Cli, queue
     )
 
 
-def test_a_worker_without_a_server_says_so(cli: Cli, own_server: OwnServers) -> None:
+def test_a_burst_without_a_server_says_so(cli: Cli, own_server: OwnServers) -> None:
     server = own_server(tcp=True)
     server.kill()
 
-    said = cli.run_bare("worker", "tasks:rota", "--queues", "a", environment={"ROTA_URL": server.url}, code=5)
+    said = cli.run_bare(
+        "worker", "tasks:rota", "--queues", "a", "--burst", environment={"ROTA_URL": server.url}, code=5
+    )
 
     assert "does not answer" in said.err
+
+
+def test_a_worker_that_is_restarted_is_not_killed_while_its_stop_may_still_go_on() -> None:
+    """The steps of a stop after the grace period: stopping handlers, notifying middleware, last reports, cleanup."""
+    steps = (
+        dispatcher.STOP_PATIENCE_S
+        + run_loops_and_drain.HURRY_S
+        + run_loops_and_drain.NOTIFY_S
+        + dispatcher.STOP_PATIENCE_S
+    )
+
+    assert steps + pool.CLEANUP_S < autoreload.KILL_AFTER_S

@@ -28,7 +28,7 @@ def test_a_list_shows_how_each_stands(cli: Cli, hand: Hand) -> None:
     text = cli.run("workflow", "list").out
     assert "0 of 3" in text
     assert first.id in text
-    assert "no workflow is in that state" in cli.run("workflow", "list", "--state", "parked").err
+    assert "there are no workflows in this state" in cli.run("workflow", "list", "--state", "parked").err
 
 
 def test_show_draws_the_graph(cli: Cli, hand: Hand) -> None:
@@ -49,7 +49,10 @@ def test_one_is_cancelled_once(cli: Cli, hand: Hand) -> None:
     flow = order(hand)
 
     refused = cli.run("workflow", "cancel", flow.id, code=2)
-    assert f"This cancels workflow order {flow.id} (running, 0 of 3 steps done); what was done is undone" in refused.err
+    assert (
+        f"This cancels workflow order {flow.id} (running, 0 of 3 steps done); completed steps are compensated"
+        in refused.err
+    )
     assert flow.state_sync() == "running"
     assert cli.run("workflow", "cancel", flow.id, "--yes").out == f"workflow {flow.id} is cancelled\n"
     assert "has ended" in cli.run("workflow", "cancel", flow.id, "--no-undo", code=4).err
@@ -67,4 +70,4 @@ def test_one_that_is_held_is_resumed_and_no_other(cli: Cli, hand: Hand) -> None:
 def test_one_that_is_not_there_is_said_to_be_so(cli: Cli, hand: Hand) -> None:
     for verb in ("show", "cancel", "resume"):
         assert "there is no workflow nowhere" in cli.run("workflow", verb, "nowhere", code=3).err
-    assert "no workflow is known" in cli.run("workflow", "list").err
+    assert "there are no workflows" in cli.run("workflow", "list").err

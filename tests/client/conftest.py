@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from rota import Rota
-from tests.client.hands import Hand
+from tests.client.manual_worker import Hand
 from tests.servers import Server
 
 

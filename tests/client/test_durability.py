@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from rota import ConfigurationError, InvalidOption, JobState, Rota, StoreUnavailable, Task
-from rota.link import Link
-from tests.client.hands import dump
+from rota.client.durability import DurabilityChecker
+from rota.client.session import sessions_of
+from rota.store.redis.connection_pool import MAX_IDLE
+from tests.client.manual_worker import dump
 from tests.eventually import eventually
 from tests.servers import Kind, OwnServers, Server
 from tests.store.proxy import Proxy
@@ -25,10 +27,14 @@ def declare(rota: Rota) -> Task[[], None, Any]:
 
 @pytest.mark.parametrize(
     "config",
-    [{}, {"appendonly": "yes", "appendfsync": "everysec"}, {"appendonly": "yes", "appendfsync": "no"},
-     {"appendonly": "no", "appendfsync": "always"}],
+    [
+        {},
+        {"appendonly": "yes", "appendfsync": "everysec"},
+        {"appendonly": "yes", "appendfsync": "no"},
+        {"appendonly": "no", "appendfsync": "always"},
+    ],
     ids=["no file", "every second", "whenever", "no file but always"],
-)  # fmt: skip
+)
 async def test_fsynced_is_refused_where_an_answer_may_come_before_the_disk(
     own_server: OwnServers, namespace: str, config: dict[str, Any]
 ) -> None:
@@ -68,6 +74,27 @@ async def test_no_fsynced_receipt_is_given_by_a_server_that_took_over_and_has_ot
         await eventually(lambda: declare(rota).enqueue())
 
 
+async def test_no_fsynced_receipt_is_given_once_the_setting_of_a_live_server_has_changed(
+    own_server: OwnServers, namespace: str
+) -> None:
+    server = own_server(appendonly="yes", appendfsync="always")
+    async with Rota(server.url, namespace=namespace, durability="fsynced") as rota:
+        await declare(rota).enqueue()
+        with server.client() as raw:
+            raw.config_set("appendfsync", "no")
+            jobs = sessions_of(rota).keys.queue("default", "jobs")
+
+            with pytest.raises(ConfigurationError, match="stored, but perhaps not on disk"):
+                await declare(rota).enqueue()
+            assert raw.hlen(jobs) == 2
+            with pytest.raises(ConfigurationError, match="durability='fsynced' needs"):
+                await declare(rota).enqueue()
+
+            assert raw.hlen(jobs) == 2, "the second was refused before it was stored"
+            raw.config_set("appendfsync", "always")
+            await declare(rota).enqueue()
+
+
 async def _pair(own_server: OwnServers, kind: Kind) -> tuple[Server, Server]:
     primary = own_server(kind, tcp=True, repl_diskless_sync_delay="0")
     replica = own_server(kind, tcp=True, replicaof=f"127.0.0.1 {primary.port}")
@@ -76,20 +103,20 @@ async def _pair(own_server: OwnServers, kind: Kind) -> tuple[Server, Server]:
     return primary, replica
 
 
+@pytest.mark.requirement("S1-15")
 @each_kind
 async def test_what_was_replicated_is_on_the_replica(own_server: OwnServers, namespace: str, kind: Kind) -> None:
-    """S1-15."""
     primary, replica = await _pair(own_server, kind)
     async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
         job = await declare(rota).using(queue="mail").enqueue()
         primary.kill()
 
         with replica.client() as raw:
-            assert str(job.run).encode() in raw.hgetall(rota.keys.queue("mail", "jobs"))
+            assert str(job.run).encode() in raw.hgetall(sessions_of(rota).keys.queue("mail", "jobs"))
 
 
 @each_kind
-async def test_a_replica_that_does_not_answer_is_told(own_server: OwnServers, namespace: str, kind: Kind) -> None:
+async def test_a_replica_that_does_not_answer_is_reported(own_server: OwnServers, namespace: str, kind: Kind) -> None:
     primary, replica = await _pair(own_server, kind)
     async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
         await declare(rota).enqueue()
@@ -106,15 +133,15 @@ async def test_no_receipt_is_given_by_a_server_that_took_over_after_the_write(
 ) -> None:
     """The new one has a replica, which has all that it has; but not the job."""
     old, (new, _) = own_server(tcp=True), await _pair(own_server, "valkey")
-    make_durable = Link.make_durable
+    confirm = DurabilityChecker.confirm
 
-    async def take_over(link: Link, *what: Any) -> None:
+    async def take_over(checker: DurabilityChecker, *what: Any) -> None:
         proxy.move(new)
-        await make_durable(link, *what)
+        await confirm(checker, *what)
 
     async with Proxy(old) as proxy, Rota(proxy.url, namespace=namespace, durability="replicated") as rota:
         with monkeypatch.context() as patched:
-            patched.setattr(Link, "make_durable", take_over)
+            patched.setattr(DurabilityChecker, "confirm", take_over)
             with pytest.raises(StoreUnavailable, match="another server took over"):
                 await declare(rota).enqueue()
 
@@ -123,7 +150,28 @@ async def test_no_receipt_is_given_by_a_server_that_took_over_after_the_write(
         assert await job.state() == JobState.PENDING
 
 
-async def test_a_server_without_replicas_is_told(own_server: OwnServers, namespace: str) -> None:
+async def test_bursts_of_replicated_enqueues_share_a_few_connections(own_server: OwnServers, namespace: str) -> None:
+    """Sixty bursts of two to six; each call waits for the replica on a connection of its own."""
+    primary, _ = await _pair(own_server, "valkey")
+    async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
+        for burst in range(60):
+            await asyncio.gather(*(declare(rota).enqueue() for _ in range(2 + burst % 5)))
+
+        with primary.client() as raw:
+            names = [client["name"] for client in raw.client_list() if client["name"].startswith("rota-")]
+        assert len(names) <= 7, "the shared one, and one for each call of the largest burst"
+
+
+async def test_a_burst_leaves_few_connections_behind(own_server: OwnServers, namespace: str) -> None:
+    primary, _ = await _pair(own_server, "valkey")
+    async with Rota(primary.url, namespace=namespace, durability="replicated") as rota:
+        await asyncio.gather(*(declare(rota).enqueue() for _ in range(40)))
+
+        with primary.client() as raw:
+            await eventually(lambda: len(raw.client_list()) <= MAX_IDLE + 3)
+
+
+async def test_a_server_without_replicas_is_reported(own_server: OwnServers, namespace: str) -> None:
     server = own_server()
     async with Rota(server.url, namespace=namespace, durability="replicated", replicas=2) as rota:
         calls = [declare(rota).using(queue=queue).call() for queue in ("a", "b", "c")]
@@ -143,7 +191,7 @@ async def test_one_enqueue_can_ask_for_more_than_its_client(own_server: OwnServe
         primary.kill()
 
         with replica.client() as raw:
-            assert str(job.run).encode() in raw.hgetall(rota.keys.queue("mail", "jobs"))
+            assert str(job.run).encode() in raw.hgetall(sessions_of(rota).keys.queue("mail", "jobs"))
 
 
 async def test_one_enqueue_can_ask_for_less_than_its_client(own_server: OwnServers, namespace: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from typing import Any, cast
 
@@ -24,8 +25,9 @@ from rota import (
     Rota,
     UnknownTask,
 )
-from rota.core.codec import decode_arguments
-from tests.client.hands import Hand, calls_of, connections_of, dump, job_keys
+from rota.client.session import sessions_of
+from rota.core.job_record_codec import decode_arguments
+from tests.client.manual_worker import Hand, calls_of, connections_of, dump, job_keys
 from tests.leaks import delete_keys
 from tests.servers import OwnServers, Server
 
@@ -120,7 +122,7 @@ async def test_jobs_of_one_call_may_come_after_each_other_in_any_order(rota: Rot
 @pytest.mark.parametrize(
     ("after", "refusal"),
     [
-        ("default:c", "in a circle: default:b, default:c, default:b"),
+        ("default:c", "dependency cycle: default:b, default:c, default:b"),
         ("default:nobody", "default:nobody does not exist"),
     ],
 )
@@ -224,11 +226,11 @@ async def test_a_cancelled_batch_is_stored_as_a_whole_or_not_at_all(rota: Rota, 
 async def test_one_queue_that_cannot_be_used_does_not_spoil_the_next_call(
     rota: Rota, count: Any, raw: redis.Redis
 ) -> None:
-    # Somebody else's key stands where the queue's would be.
-    raw.set(rota.keys.queue("broken", "jobs"), "x")
+    # A foreign key has the name that the queue's key would have.
+    raw.set(sessions_of(rota).keys.queue("broken", "jobs"), "x")
     with pytest.raises(Exception, match="WRONGTYPE"):
         await rota.enqueue_many([count.using(queue="broken").call(1), count.using(queue="fine").call(2)])
-    raw.delete(rota.keys.queue("broken", "jobs"))
+    raw.delete(sessions_of(rota).keys.queue("broken", "jobs"))
 
     jobs = await rota.enqueue_many([count.using(queue="broken").call(3), count.using(queue="fine").call(4)])
 
@@ -240,7 +242,7 @@ async def test_a_queue_is_listed_again_after_the_server_has_lost_its_data(
 ) -> None:
     await count.enqueue(1)
     delete_keys(raw, namespace)
-    monkeypatch.setattr("rota.link.REGISTER_AGAIN_S", 0)
+    monkeypatch.setattr("rota.client.shard_directory.REFRESH_S", 0)
 
     await count.enqueue(2)
 
@@ -287,3 +289,27 @@ def _nothing() -> None: ...
 
 def _number(number: int) -> int:
     return number
+
+
+def test_a_loop_that_ends_while_jobs_are_enqueued_leaves_no_task_behind(
+    own_server: OwnServers, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Ctrl-C does in `asyncio.run`: it cancels every task, and waits for no task that a cancelled one starts."""
+    server = own_server()
+
+    async def program() -> list[asyncio.Task[Any]]:
+        async with Rota(server.url, namespace=namespace) as rota:
+            send = rota.task(name="send")(_nothing)
+            await send.enqueue()
+            server.pause()
+            callers = [asyncio.create_task(send.enqueue()) for _ in range(3)]
+            for _ in range(3):  # turns of the loop in which the first is sent
+                await asyncio.sleep(0)
+        return callers
+
+    callers = asyncio.run(program())
+    server.resume()
+    assert all(caller.cancelled() for caller in callers)
+    del callers
+    gc.collect()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []

@@ -13,7 +13,8 @@ import pytest
 import redis
 
 from rota import Event, InvalidOption, Job, Keep, Rota, StoreUnavailable, Task
-from tests.client.hands import Hand, connections_of
+from rota.client.session import sessions_of
+from tests.client.manual_worker import Hand, connections_of
 from tests.eventually import eventually
 from tests.servers import OwnServers
 
@@ -64,7 +65,7 @@ async def following(rota: Rota, **options: Any) -> AsyncGenerator[Follower]:
 
 
 @pytest.mark.usefixtures("on_each")
-async def test_what_happens_is_told_as_it_happens(rota: Rota, send: Task[[], Any, Any], hand: Hand) -> None:
+async def test_events_are_delivered_as_they_happen(rota: Rota, send: Task[[], Any, Any], hand: Hand) -> None:
     await send.enqueue()
     async with following(rota) as follower:
         job = await send.enqueue()
@@ -121,7 +122,7 @@ async def test_following_goes_on_where_it_was_left(rota: Rota, send: Task[[], An
 async def test_a_queue_that_is_new_is_followed_too(
     rota: Rota, send: Task[[], Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.events.BLOCK_MS", 200)
+    monkeypatch.setattr("rota.client.events.BLOCK_MS", 200)
     async with following(rota) as follower:  # there is no queue at all yet
         one = await send.enqueue()
         await follower.wait_for(1)
@@ -132,7 +133,7 @@ async def test_a_queue_that_is_new_is_followed_too(
     assert [(event.queue, event.runs) for event in heard] == [("default", (one.run,)), ("other", (other.run,))]
 
 
-async def test_who_missed_something_is_told_to_read_again(
+async def test_a_follower_that_missed_events_gets_a_reset(
     rota: Rota, send: Task[[], Any, Any], raw: redis.Redis
 ) -> None:
     await send.enqueue()
@@ -141,7 +142,7 @@ async def test_who_missed_something_is_told_to_read_again(
         position = (await follower.wait_for(1))[0].id
     for _ in range(4):
         await send.enqueue()
-    raw.xtrim(rota.keys.queue("default", "events"), maxlen=2, approximate=False)
+    raw.xtrim(sessions_of(rota).keys.queue("default", "events"), maxlen=2, approximate=False)
 
     async with following(rota, after=position) as follower:
         reset = (await follower.wait_for(1))[0]
@@ -154,7 +155,7 @@ async def test_who_missed_something_is_told_to_read_again(
         assert "reset" not in [event.verb for event in await follower.wait_for(1)]
 
 
-async def test_who_started_before_the_first_event_is_told_as_well(
+async def test_a_follower_that_started_before_the_first_event_receives_it(
     rota: Rota, send: Task[[], Any, Any], raw: redis.Redis
 ) -> None:
     async with following(rota, queues=["default", "other"]) as follower:
@@ -165,12 +166,14 @@ async def test_who_started_before_the_first_event_is_told_as_well(
 
     async with following(rota, queues=["default", "other"], after=position) as follower:
         assert [event.verb for event in await follower.wait_for(4)] == ["enqueue"] * 4
-    raw.xtrim(rota.keys.queue("default", "events"), maxlen=2, approximate=False)
+    raw.xtrim(sessions_of(rota).keys.queue("default", "events"), maxlen=2, approximate=False)
     async with following(rota, queues=["default", "other"], after=position) as follower:
         assert (await follower.wait_for(1))[0].verb == "reset"
 
 
-async def test_a_follower_that_is_too_slow_is_told(rota: Rota, send: Task[[], Any, Any], raw: redis.Redis) -> None:
+async def test_a_follower_that_is_too_slow_gets_an_error(
+    rota: Rota, send: Task[[], Any, Any], raw: redis.Redis
+) -> None:
     await send.enqueue()
     events = rota.events()
     first = asyncio.ensure_future(anext(events))
@@ -178,7 +181,7 @@ async def test_a_follower_that_is_too_slow_is_told(rota: Rota, send: Task[[], An
     await send.enqueue()
     assert (await first).verb == "enqueue"
     # While it does something else, more comes than is kept.
-    key = rota.keys.queue("default", "events")
+    key = sessions_of(rota).keys.queue("default", "events")
     with raw.pipeline(transaction=False) as pipe:
         for _ in range(1_500):
             pipe.xadd(key, {"claim": "000000001"})
@@ -196,12 +199,22 @@ def made_up(value: Any) -> str:
 @pytest.mark.parametrize(
     "after",
     [
-        "x", "ü", "AAAA", made_up([]), made_up({"default": 5}), made_up({"default": "x"}),
-        made_up({"default": "1-2-3"}), made_up({"default": ""}), made_up({"default": "-1"}),
-        made_up({"default": " 1"}), made_up({"default": "1-"}),
-        made_up({"default": f"{2**64}-0"}), made_up({"default": "١-0"}), made_up({"default": "$"}),
+        "x",
+        "ü",
+        "AAAA",
+        made_up([]),
+        made_up({"default": 5}),
+        made_up({"default": "x"}),
+        made_up({"default": "1-2-3"}),
+        made_up({"default": ""}),
+        made_up({"default": "-1"}),
+        made_up({"default": " 1"}),
+        made_up({"default": "1-"}),
+        made_up({"default": f"{2**64}-0"}),
+        made_up({"default": "١-0"}),
+        made_up({"default": "$"}),
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_id_of_an_event_is_refused(rota: Rota, send: Task[[], Any, Any], after: str) -> None:
     await send.enqueue()
 
@@ -272,8 +285,10 @@ async def test_events_of_one_task_leave_others_out(rota: Rota, send: Task[[], An
         await follower.wait_for(3)
 
     assert [(event.verb, event.runs) for event in follower.heard] == [
-        ("enqueue", (runs[1], runs[3])), ("cancelled", (runs[1],)), ("cancelled", (runs[3],)),
-    ]  # fmt: skip
+        ("enqueue", (runs[1], runs[3])),
+        ("cancelled", (runs[1],)),
+        ("cancelled", (runs[3],)),
+    ]
 
 
 async def test_events_of_a_task_beyond_the_hundred_that_have_a_number(rota: Rota) -> None:

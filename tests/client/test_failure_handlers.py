@@ -22,6 +22,7 @@ from rota import (
     TaskConflict,
     UnknownTask,
 )
+from rota.client.rota import enqueuer_of
 
 
 @pytest.fixture
@@ -32,9 +33,21 @@ def rota() -> Rota:
 def told(arguments: str = "[]", **more: Any) -> bytes:
     """The arguments of a failure job, as the store writes them."""
     job = {
-        "ref": "mail:x@000000001", "task": "send", "options": "", "enqueued_at": 5, "attempt": 3, "failures": 2,
-        "stalls": 1, "snoozes": 0, "handbacks": 0, "worker": "w", "claimed_at": 6, "ended_at": 7, "reason": "", **more,
-    }  # fmt: skip
+        "ref": "mail:x@000000001",
+        "task": "send",
+        "options": "",
+        "enqueued_at": 5,
+        "attempt": 3,
+        "failures": 2,
+        "stalls": 1,
+        "snoozes": 0,
+        "handbacks": 0,
+        "worker": "w",
+        "claimed_at": 6,
+        "ended_at": 7,
+        "reason": "",
+        **more,
+    }
     error = {"type": "ValueError", "message": "boom", "attributes": {"code": 5}}
     return f"[{json.dumps(error)},{json.dumps(job)},{arguments}]".encode()
 
@@ -58,9 +71,8 @@ async def test_a_handler_stays_a_plain_function(rota: Rota) -> None:
     assert len(rota.tasks) == 1
 
 
-def test_the_handler_is_told_the_error_and_the_job(rota: Rota) -> None:
-    """S4-21, S4-15."""
-
+@pytest.mark.requirement("S4-21", "S4-15")
+def test_the_handler_receives_the_error_and_the_job(rota: Rota) -> None:
     @rota.task
     def send(to: str, count: int = 1) -> None: ...
 
@@ -107,8 +119,10 @@ def test_a_handler_need_not_take_all_or_any_of_the_arguments(rota: Rota) -> None
     def all_of_them(*args: Any, **kwargs: Any) -> None: ...
 
     handlers: list[tuple[Any, dict[str, int]]] = [
-        (none, {}), (some, {"b": 3}), (all_of_them, {"error": 1, "a": 2, "b": 3}),
-    ]  # fmt: skip
+        (none, {}),
+        (some, {"b": 3}),
+        (all_of_them, {"error": 1, "a": 2, "b": 3}),
+    ]
     for handler, named in handlers:
         send.failure_handler = None
         send.on_failure(handler)
@@ -231,8 +245,9 @@ def test_a_handler_that_is_not_declared_is_not_found(rota: Rota) -> None:
             rota.tasks.find(name)
 
 
+@pytest.mark.requirement("S4-2", "S4-22")
 def test_options_of_failure_jobs(rota: Rota) -> None:
-    """S4-2, S4-22: separate defaults for failure jobs; below what the handler itself says."""
+    """Separate defaults for failure jobs; below what the handler itself says."""
 
     @rota.task(timeout=1, retry=1)
     def send() -> None: ...
@@ -252,6 +267,7 @@ def test_options_of_failure_jobs(rota: Rota) -> None:
 
     mail = handler.options_in("mail")
     assert (mail.timeout_ms, mail.retry.attempts, mail.tags) == (20_000, 5, ("x",))
+    assert mail.terms == ("tag=x",)
     assert handler.options_in("any") == plain
     assert send.options.tags == (), "the jobs themselves have their own defaults"
 
@@ -272,7 +288,7 @@ def test_options_that_failure_jobs_cannot_have_are_refused(rota: Rota, options: 
     with pytest.raises(InvalidOption):
         send.on_failure(**options)(tell)
     assert send.failure_handler is None
-    assert rota.failure_queues == []
+    assert enqueuer_of(rota).failure_defaults == {}
 
 
 @pytest.mark.parametrize("option", ["defaults", "failure_defaults"])

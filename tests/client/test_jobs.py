@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from rota import (
+    CancelOutcome,
     IdInUse,
     InvalidOption,
     Job,
@@ -26,18 +27,19 @@ from rota import (
     Task,
     WrongState,
 )
-from rota.core.codec import encode_error, encode_result
-from rota.core.job import ErrorRecord
-from rota.store.reports import Failed
-from tests.client.hands import Hand, dump, job_keys, move_to
+from rota.client.session import session_of, sessions_of
+from rota.core.job_record import ErrorRecord
+from rota.core.job_record_codec import encode_error, encode_result
+from rota.store.report_encoding import Failed
+from tests.client.manual_worker import Hand, job_keys, move_to, without_replies
 from tests.eventually import eventually
 from tests.servers import OwnServers
 
 
 @pytest.fixture
 def pushes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody looks for himself every now and then: what is not pushed is never heard of."""
-    monkeypatch.setattr("rota.link.LOOK_AGAIN_S", 3_600)
+    """Without the fallback poll: an end that is not pushed is not noticed."""
+    monkeypatch.setattr("rota.client.completion_waiter.POLL_S", 3_600)
 
 
 @pytest.fixture
@@ -49,11 +51,13 @@ def send(rota: Rota) -> Task[[], Any, Any]:
 
 
 async def awaited_by_store(rota: Rota, *jobs: Job[Any]) -> None:
-    """Until the store knows that somebody waits for the end of each."""
+    """Waits until the store has a waiting client for each of them."""
     runs = {str(job.run).encode() for job in jobs}
 
     async def all_are() -> bool:
-        return runs <= set(await rota.store.gateway.command("HKEYS", rota.keys.queue("default", "waiters")))
+        return runs <= set(
+            await session_of(rota).store.redis.command("HKEYS", sessions_of(rota).keys.queue("default", "waiters"))
+        )
 
     await eventually(all_are)
 
@@ -95,7 +99,8 @@ async def test_a_failed_job_raises_with_the_record_of_its_error(send: Task[[], A
     claimed = await hand.take(job)
     error = ErrorRecord("timeout", "Slow", "too\nslow", "Traceback …", {"code": 7})
     await hand.report(
-        Failed(claimed.run, claimed.claim, "final", Keep().rule(JobState.FAILED), encode_error(error)), queue="default"
+        Failed(claimed.run, claimed.claim, "final", Keep().retention(JobState.FAILED), encode_error(error)),
+        queue="default",
     )
 
     with pytest.raises(JobFailed, match=f"{job.id} failed for good: Slow: too") as raised:
@@ -120,7 +125,7 @@ async def test_a_cancelled_job_raises_with_its_reason(send: Task[[], Any, Any], 
 async def test_waiting_ends_when_its_time_is_over(send: Task[[], Any, Any], hand: Hand) -> None:
     job = await send.enqueue()
 
-    with pytest.raises(ResultTimeout, match=r"has not ended within 0.05 s, it is pending; it goes on") as raised:
+    with pytest.raises(ResultTimeout, match=r"has not ended within 0.05 s, it is pending; it continues") as raised:
         await job.result(timeout=0.05)
 
     assert isinstance(raised.value, TimeoutError)
@@ -142,15 +147,16 @@ async def test_waiting_goes_on_when_a_dead_letter_is_redriven_before_its_end_was
     send: Task[[], Any, Any], rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await send.enqueue()
-    wait_ended, told = rota.wait_ended, asyncio.Event()
+    waiter_of_session, told = session_of(rota).waiter, asyncio.Event()
+    wait_job = waiter_of_session.wait_job
 
     async def told_early(ref: JobRef) -> JobRef:
         if told.is_set():
-            return await wait_ended(ref)
+            return await wait_job(ref)
         told.set()
         return ref  # it had ended, and has not any more
 
-    monkeypatch.setattr(rota, "wait_ended", told_early)
+    monkeypatch.setattr(waiter_of_session, "wait_job", told_early)
     waiter = asyncio.create_task(job.result(timeout=20))
     await told.wait()
 
@@ -171,9 +177,17 @@ async def test_a_job_that_does_not_exist_is_not_found(rota: Rota, send: Task[[],
 
     for handle in gone:
         questions = [
-            handle.state(), handle.refresh(), handle.explain(), handle.history(), handle.logs(), handle.result(),
-            handle.result(timeout=1), handle.cancel(), handle.delete(), handle.redrive(),
-        ]  # fmt: skip
+            handle.state(),
+            handle.refresh(),
+            handle.explain(),
+            handle.history(),
+            handle.logs(),
+            handle.result(),
+            handle.result(timeout=1),
+            handle.cancel(),
+            handle.delete(),
+            handle.redrive(),
+        ]
         for question in questions:
             with pytest.raises(JobNotFound, match="does not exist, or ended and is no longer kept") as raised:
                 await question
@@ -182,11 +196,11 @@ async def test_a_job_that_does_not_exist_is_not_found(rota: Rota, send: Task[[],
 
 
 async def test_a_result_that_is_not_kept_is_still_given_to_who_waits_for_it(
-    send: Task[[], Any, Any], hand: Hand
+    send: Task[[], Any, Any], rota: Rota, hand: Hand
 ) -> None:
     awaited, nobodys = await send.enqueue(), await send.enqueue()
     waiter = asyncio.create_task(awaited.result(timeout=20))
-    await awaited_by_store(send.rota, awaited)
+    await awaited_by_store(rota, awaited)
 
     await hand.finish(awaited, 5, keep=Keep(finished=0))
     await hand.finish(nobodys, 5, keep=Keep(finished=0))
@@ -197,13 +211,13 @@ async def test_a_result_that_is_not_kept_is_still_given_to_who_waits_for_it(
 
 
 @pytest.mark.usefixtures("pushes_alone")
-async def test_who_waits_is_told_that_the_job_is_gone(send: Task[[], Any, Any]) -> None:
+async def test_a_waiting_client_is_notified_that_the_job_is_gone(send: Task[[], Any, Any], rota: Rota) -> None:
     deleted, purged = [await send.enqueue() for _ in range(2)]
     waiting = [asyncio.create_task(job.result(timeout=20)) for job in (deleted, purged)]
-    await awaited_by_store(send.rota, deleted, purged)
+    await awaited_by_store(rota, deleted, purged)
 
     await deleted.delete()
-    await send.rota.queue().purge()
+    await rota.queue().purge()
 
     for waiter in waiting:
         with pytest.raises(JobNotFound):
@@ -212,10 +226,12 @@ async def test_who_waits_is_told_that_the_job_is_gone(send: Task[[], Any, Any]) 
 
 @pytest.mark.usefixtures("on_each", "pushes_alone")
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel", "give up"])
-async def test_a_waiter_is_told_of_the_end(send: Task[[], Any, Any], hand: Hand, end: str) -> None:
+async def test_a_waiting_client_is_notified_of_the_end(
+    send: Task[[], Any, Any], rota: Rota, hand: Hand, end: str
+) -> None:
     job = await send.enqueue()
     waiters = [asyncio.create_task(job.result(timeout=20)) for _ in range(3)]
-    await awaited_by_store(send.rota, job)
+    await awaited_by_store(rota, job)
 
     if end == "complete":
         await hand.finish(job, 5)
@@ -228,10 +244,12 @@ async def test_a_waiter_is_told_of_the_end(send: Task[[], Any, Any], hand: Hand,
 
 
 @pytest.mark.usefixtures("pushes_alone")
-async def test_many_waiters_hear_of_their_own_job_only(send: Task[[], Any, Any], rota: Rota, hand: Hand) -> None:
+async def test_many_waiting_clients_are_notified_of_their_own_job_only(
+    send: Task[[], Any, Any], rota: Rota, hand: Hand
+) -> None:
     jobs = [await send.enqueue() for _ in range(100)]
     waiters = [asyncio.create_task(job.result(timeout=20)) for job in jobs]
-    await awaited_by_store(send.rota, *jobs)
+    await awaited_by_store(rota, *jobs)
 
     for place, claimed in enumerate(await hand.claim(100, queue="default")):
         assert await hand.complete(claimed, encode_result(place)) == "ok"
@@ -239,10 +257,12 @@ async def test_many_waiters_hear_of_their_own_job_only(send: Task[[], Any, Any],
     assert await asyncio.gather(*waiters) == list(range(100))
 
 
-async def test_a_waiter_that_leaves_does_not_disturb_the_others(send: Task[[], Any, Any], hand: Hand) -> None:
+async def test_a_waiter_that_leaves_does_not_disturb_the_others(
+    send: Task[[], Any, Any], rota: Rota, hand: Hand
+) -> None:
     job = await send.enqueue()
     stays, leaves = (asyncio.create_task(job.result(timeout=20)) for _ in range(2))
-    await awaited_by_store(send.rota, job)
+    await awaited_by_store(rota, job)
     leaves.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaves
@@ -298,7 +318,7 @@ async def test_an_end_that_falls_into_a_gap_is_found_by_looking_again(own_server
         with server.client() as raw:
             await eventually(lambda: _subscribers(raw) == 1)
             # All its waiting is in vain: what the server remembers of it is lost.
-            raw.delete(rota.keys.queue("default", "waiters"))
+            raw.delete(sessions_of(rota).keys.queue("default", "waiters"))
 
             await hand.finish(job, "found")
 
@@ -316,7 +336,7 @@ async def test_each_state_is_explained(send: Task[[], Any, Any], rota: Rota, han
 
     job = await send.enqueue()
     assert "no worker serves queue default; start one" in await job.explain()
-    await hand.store.announce('{"queues": ["default"], "state": "active"}')
+    await hand.store.renew_registration('{"queues": ["default"], "state": "active"}')
     assert "may start as soon as a worker has a free slot" in await job.explain()
     await rota.queue().pause()
     assert "queue default is paused; resume it" in await job.explain()
@@ -324,7 +344,7 @@ async def test_each_state_is_explained(send: Task[[], Any, Any], rota: Rota, han
 
     claimed = await hand.take(job)
     assert (await job.explain()).startswith("processing: attempt 1 on worker w1 for ")
-    await hand.store.progress("default", [(claimed.run, claimed.claim, "30", "60", "half")])
+    await hand.store.save_progress("default", [(claimed.run, claimed.claim, "30", "60", "half")])
     assert "50 % done" in await job.explain()
     await hand.fail(claimed, "+90000", message="the disk is full\nand more")
     assert (await job.explain()).startswith(
@@ -348,11 +368,11 @@ async def test_each_state_is_explained(send: Task[[], Any, Any], rota: Rota, han
 async def test_whatever_blocks_a_job_is_explained(send: Task[[], Any, Any], rota: Rota, hand: Hand) -> None:
     holder = await send.using(lock="seat", id="x").enqueue()
     second = await send.using(lock="seat").enqueue()
-    assert await second.explain() == f"blocked: lock seat is wanted by {holder.ref} first, which is about to start"
+    assert await second.explain() == f"blocked: lock seat goes to {holder.ref} first, which is about to start"
     await hand.take(holder)
     assert (await second.explain()).startswith(f"blocked: lock seat is held by {holder.ref} for ")
     again = await send.using(id="x").enqueue()
-    assert await again.explain() == f"blocked: waits for {holder.ref}, the run of its id that is still at work"
+    assert await again.explain() == f"blocked: waits for {holder.ref}, the run of its id that is still processing"
 
     await holder.cancel()
     assert (await second.explain()).startswith(f"blocked: lock seat is held by {holder.ref} for "), "it has to stop"
@@ -378,9 +398,9 @@ async def test_a_step_says_what_it_waits_for(rota: Rota) -> None:
             joined = flow.step(join.call(flow.map(greet, flow.step(names.call()).result).result))
 
     assert await rota.job("default:second.0").explain() == (
-        "blocked: waits for its workflow to get a place: as many as may advance already (part of workflow second)"
+        "blocked: waits for its workflow to start: as many as are allowed are running already (part of workflow second)"
     )
-    assert await rota.job(f"default:first.{joined.place}").explain() == (
+    assert await rota.job(f"default:first.{joined.number}").explain() == (
         "blocked: waits for all items of step 1 (part of workflow first)"
     )
 
@@ -391,13 +411,13 @@ async def test_a_job_that_is_overdue_says_what_holds_it_up(
     job = await send.using(delay=0.01).enqueue()
     due_at = (await job.refresh()).due_at or 0
     await eventually(lambda: raw.time() > (due_at // 1000, due_at % 1000 * 1000 + 1000))
-    assert await job.state() == JobState.SCHEDULED, "nobody was there to promote it"
+    assert await job.state() == JobState.SCHEDULED, "no worker has promoted it"
 
     assert "no worker serves queue default" in await job.explain()
     await rota.queue().pause()
     assert "queue default is paused" in await job.explain()
     await rota.queue().resume()
-    await hand.store.announce('{"queues": ["default"], "state": "active"}')
+    await hand.store.renew_registration('{"queues": ["default"], "state": "active"}')
     assert (await job.explain()).startswith("scheduled: starts in 0 ms")
 
 
@@ -418,13 +438,18 @@ async def test_the_history_tells_every_change(send: Task[[], Any, Any], hand: Ha
     told = [(entry.verb, entry.state, entry.attempt) for entry in history]
     assert told == [
         ("enqueue", "pending", 0),
-        ("claim", "processing", 1), ("fail", "pending", 1),
-        ("claim", "processing", 2), ("snooze", "pending", 2),
-        ("claim", "processing", 3), ("return", "pending", 3),
-        ("claim", "processing", 4), ("fail", "failed", 4),
+        ("claim", "processing", 1),
+        ("fail", "pending", 1),
+        ("claim", "processing", 2),
+        ("snooze", "pending", 2),
+        ("claim", "processing", 3),
+        ("return", "pending", 3),
+        ("claim", "processing", 4),
+        ("fail", "failed", 4),
         ("redrive", "pending", 0),
-        ("claim", "processing", 5), ("complete", "completed", 5),
-    ]  # fmt: skip
+        ("claim", "processing", 5),
+        ("complete", "completed", 5),
+    ]
     assert [entry.at for entry in history] == sorted(entry.at for entry in history)
     assert {entry.worker for entry in history if entry.verb == "claim"} == {"w1"}
 
@@ -443,7 +468,7 @@ async def test_logs_come_line_by_line(send: Task[[], Any, Any], hand: Hand) -> N
     job = await send.enqueue()
     assert await job.logs() == []
     claimed = await hand.take(job)
-    await hand.store.log("default", claimed.run, claimed.claim, 1, ["info one", "warning two words ü"])
+    await hand.store.append_log("default", claimed.run, claimed.claim, 1, ["info one", "warning two words ü"])
 
     lines = await job.logs()
 
@@ -462,7 +487,8 @@ async def test_what_has_not_ended_can_be_cancelled(send: Task[[], Any, Any], han
     if state is not JobState.PENDING:
         await move_to(job, state, hand)
 
-    assert await job.cancel("enough") == (JobState.PROCESSING if state is JobState.PROCESSING else JobState.CANCELLED)
+    stopping = state is JobState.PROCESSING
+    assert await job.cancel("enough") is (CancelOutcome.STOPPING if stopping else CancelOutcome.CANCELLED)
 
     record = await job.refresh()
     assert (record.state, record.reason) == (JobState.CANCELLED, "enough")
@@ -475,7 +501,7 @@ async def test_what_has_ended_cannot_be_cancelled(
 ) -> None:
     job = await send.enqueue()
     await move_to(job, state, hand)
-    before = _without_calls(dump(raw, namespace))
+    before = without_replies(raw, namespace)
 
     with pytest.raises(WrongState, match=f"cannot cancel job {job.id}: it is {state}") as raised:
         await job.cancel("too late")
@@ -483,7 +509,7 @@ async def test_what_has_ended_cannot_be_cancelled(
         await job.cancel(only_waiting=True)
 
     assert (raised.value.state, raised.value.verb) == (state, "cancel")
-    assert _without_calls(dump(raw, namespace)) == before
+    assert without_replies(raw, namespace) == before
 
 
 async def test_a_second_cancel_is_refused_and_changes_nothing(
@@ -491,12 +517,12 @@ async def test_a_second_cancel_is_refused_and_changes_nothing(
 ) -> None:
     job = await send.enqueue()
     await job.cancel("first")
-    before = _without_calls(dump(raw, namespace))
+    before = without_replies(raw, namespace)
 
     with pytest.raises(WrongState, match="cancelled"):
         await job.cancel("second")
 
-    assert _without_calls(dump(raw, namespace)) == before
+    assert without_replies(raw, namespace) == before
 
 
 async def test_only_what_waits_can_be_asked_to_be_cancelled(send: Task[[], Any, Any], hand: Hand) -> None:
@@ -504,8 +530,8 @@ async def test_only_what_waits_can_be_asked_to_be_cancelled(send: Task[[], Any, 
     claimed = await hand.take(running)
     waiting = await send.enqueue()
 
-    assert await running.cancel(only_waiting=True) == JobState.PROCESSING
-    assert await waiting.cancel(only_waiting=True) == JobState.CANCELLED
+    assert await running.cancel(only_waiting=True) is CancelOutcome.LEFT_RUNNING
+    assert await waiting.cancel(only_waiting=True) is CancelOutcome.CANCELLED
 
     assert await running.state() == JobState.PROCESSING
     assert await hand.complete(claimed) == "ok"
@@ -557,9 +583,10 @@ async def test_any_job_can_be_deleted(
         await job.delete()
     assert set((await rota.queue().counts()).values()) == {0}
     left = {
-        key for key, value in job_keys(raw, namespace).items()
-        if str(job.run) in str(value) and not any(name in key for name in (":calls:", ":call:", ":stopping"))
-    }  # fmt: skip
+        key
+        for key, value in job_keys(raw, namespace).items()
+        if str(job.run) in str(value) and not any(name in key for name in (":last_reply:", ":reply:", ":stopping"))
+    }
     if state is JobState.PROCESSING:
         left -= {key for key in left if key.endswith((":runs", ":named", ":ids"))}  # until its handler has stopped
     assert {key for key in left if ":kept:" not in key} == set(), "kept lists are swept by time"
@@ -585,12 +612,12 @@ async def test_only_a_dead_letter_can_be_redriven(
     job = await send.enqueue()
     if state is not JobState.PENDING:
         await move_to(job, state, hand)
-    before = _without_calls(dump(raw, namespace))
+    before = without_replies(raw, namespace)
 
     with pytest.raises(WrongState, match=f"cannot redrive job {job.id}: it is {state}; only a dead letter"):
         await job.redrive()
 
-    assert _without_calls(dump(raw, namespace)) == before
+    assert without_replies(raw, namespace) == before
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -670,11 +697,6 @@ async def _nothing() -> Any: ...
 def _subscribers(raw: redis.Redis) -> int:
     clients = raw.client_list(_type="pubsub")
     return len(clients)
-
-
-def _without_calls(dumped: dict[str, object]) -> dict[str, object]:
-    """Without the outcomes of calls, which are kept for a while."""
-    return {key: value for key, value in dumped.items() if ":call" not in key}
 
 
 def test_two_handles_of_one_run_are_equal(rota: Rota) -> None:

@@ -10,11 +10,13 @@ import pytest
 import redis
 
 from rota import InvalidOption, Job, JobNotFound, JobState, Rota, Task
-from rota.core.codec import encode_error
-from rota.core.job import ErrorRecord, Keep
-from rota.store.reports import Failed
-from rota.store.store import Store
-from tests.client.hands import Hand, calls_of, move_to
+from rota.client.session import session_of, sessions_of
+from rota.core.job_options import Keep
+from rota.core.job_record import ErrorRecord
+from rota.core.job_record_codec import encode_error
+from rota.store.job_store import JobStore
+from rota.store.report_encoding import Failed
+from tests.client.manual_worker import Hand, calls_of, move_to
 
 
 @pytest.fixture
@@ -26,14 +28,14 @@ def send(rota: Rota) -> Task[[int], Any, Any]:
 
 
 async def many(send: Task[[int], Any, Any], count: int, **options: Any) -> list[Job[Any]]:
-    made = await send.rota.enqueue_many(send.using(**options).call(n) for n in range(count))
+    made = await send.client.enqueue_many(send.using(**options).call(n) for n in range(count))
     return [job for job in made if isinstance(job, Job)]
 
 
 async def kill_all(hand: Hand, count: int, *, error: str = "ValueError", queue: str = "default") -> None:
     """The next jobs of the queue become dead letters."""
     text = encode_error(ErrorRecord(type=error, message=f"{error} happened"))
-    rule = Keep().rule(JobState.FAILED)
+    rule = Keep().retention(JobState.FAILED)
     claimed = await hand.claim(count, queue=queue)
     assert len(claimed) == count
     reports = [Failed(job.run, job.claim, "final", rule, text) for job in claimed]
@@ -67,14 +69,14 @@ async def test_a_queue_tells_how_it_stands(rota: Rota, send: Task[[int], Any, An
     assert both[1].counts == expected
 
 
-async def test_a_queue_that_nobody_used_is_empty(rota: Rota) -> None:
+async def test_a_queue_that_was_never_used_is_empty(rota: Rota) -> None:
     info = await rota.queue("unheard-of").info()
 
     assert (set(info.counts.values()), info.oldest_pending_ms, info.is_paused) == ({0}, None, False)
     assert await rota.queue("unheard-of").purge() == 0
 
 
-async def test_the_age_of_the_oldest_is_told_whatever_its_priority(rota: Rota, send: Task[[int], Any, Any]) -> None:
+async def test_the_age_of_the_oldest_is_reported_at_any_priority(rota: Rota, send: Task[[int], Any, Any]) -> None:
     await send.using(priority=-100).enqueue(1)
 
     age = (await rota.queue().info()).oldest_pending_ms
@@ -143,7 +145,7 @@ async def test_what_is_enqueued_while_a_purge_goes_on_stays(
     rota: Rota, send: Task[[int], Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await many(send, 1_100)
-    purge, late = Store.purge, list[Job[Any]]()
+    purge, late = JobStore.purge, list[Job[Any]]()
 
     async def purge_and_enqueue(*args: Any, **kwargs: Any) -> Any:
         gone = await purge(*args, **kwargs)
@@ -151,7 +153,7 @@ async def test_what_is_enqueued_while_a_purge_goes_on_stays(
         late.append(await send.using(delay=60).enqueue(0))
         return gone
 
-    monkeypatch.setattr(Store, "purge", purge_and_enqueue)
+    monkeypatch.setattr(JobStore, "purge", purge_and_enqueue)
 
     assert await rota.queue().purge() == 1_100
 
@@ -159,14 +161,14 @@ async def test_what_is_enqueued_while_a_purge_goes_on_stays(
     assert {await job.state() for job in late} == {JobState.PENDING, JobState.SCHEDULED}
 
 
-async def test_workers_are_listed_while_they_are_heard_of(rota: Rota, hand: Hand, raw: redis.Redis) -> None:
+async def test_workers_are_listed_while_they_are_registered(rota: Rota, hand: Hand, raw: redis.Redis) -> None:
     assert await rota.workers() == []
-    await hand.store.announce('{"queues": ["default"], "state": "active"}')
-    gone = rota.connect("w2")
-    await gone.announce('{"queues": ["mail"], "state": "stopped"}')
-    silent = rota.connect("w3")
-    await silent.announce('{"queues": ["mail"], "state": "active"}')
-    raw.zadd(rota.keys.shared("seen"), {"w3": await rota.views.now() - 60_000})
+    await hand.store.renew_registration('{"queues": ["default"], "state": "active"}')
+    gone = sessions_of(rota).connect("w2")
+    await gone.renew_registration('{"queues": ["mail"], "state": "stopped"}')
+    silent = sessions_of(rota).connect("w3")
+    await silent.renew_registration('{"queues": ["mail"], "state": "active"}')
+    raw.zadd(sessions_of(rota).keys.shared("worker_seen"), {"w3": await session_of(rota).views.now() - 60_000})
 
     workers = {worker.id: worker for worker in await rota.workers()}
 
@@ -174,7 +176,7 @@ async def test_workers_are_listed_while_they_are_heard_of(rota: Rota, hand: Hand
     assert workers["w1"].info["queues"] == ["default"]
     assert workers["w1"].silent_ms < 5_000 < 60_000 <= workers["w3"].silent_ms
     for store in (gone, silent):
-        await store.gateway.close()
+        await store.redis.close()
 
 
 # --- dead letters ----------------------------------------------------------------------------------------------------
@@ -250,14 +252,14 @@ async def test_what_fails_again_while_all_are_redriven_is_not_redriven_twice(
 ) -> None:
     await many(send, 450)
     await kill_all(hand, 450)
-    redrive = Store.redrive
+    redrive = JobStore.redrive
 
     async def redrive_and_fail(*args: Any, **kwargs: Any) -> Any:
         outcomes = await redrive(*args, **kwargs)
         await kill_all(hand, len(outcomes))
         return outcomes
 
-    monkeypatch.setattr(Store, "redrive", redrive_and_fail)
+    monkeypatch.setattr(JobStore, "redrive", redrive_and_fail)
 
     assert await rota.dead.redrive() == 450
     assert (await rota.queue().counts())["failed"] == 450

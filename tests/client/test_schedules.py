@@ -24,7 +24,8 @@ from rota import (
     StoreUnsupported,
     Task,
 )
-from tests.client.hands import Hand, calls_of, dump
+from rota.client.session import sessions_of
+from tests.client.manual_worker import Hand, calls_of, dump, without_replies
 from tests.servers import Server
 
 
@@ -130,7 +131,7 @@ def test_a_task_whose_name_cannot_be_a_schedules_needs_another() -> None:
     rota = Rota("redis://127.0.0.1:1")
     task = rota.task(name="é/é")(print)
 
-    with pytest.raises(InvalidOption, match="not a schedule's name"):
+    with pytest.raises(InvalidOption, match="not a schedule name"):
         rota.every(60)(task)
     rota.every(60, name="e")(task)
 
@@ -220,13 +221,13 @@ async def test_an_older_version_is_refused_and_changes_nothing(
     rota: Rota, report: Task[Any, Any, Any], raw: redis.Redis
 ) -> None:
     await rota.schedules.put("nightly", Every(3600), report.call("north"), version=5)
-    before = dump(raw, rota.namespace)
+    before = without_replies(raw, rota.namespace)
 
     with pytest.raises(ScheduleOutdated, match="version 5, which is newer than 4: give version=5 or more") as refused:
         await rota.schedules.put("nightly", Every(60), report.call("north"), version=4)
 
     assert (refused.value.version, refused.value.stored) == (4, 5)
-    assert dump(raw, rota.namespace) == before
+    assert without_replies(raw, rota.namespace) == before
     assert (await rota.schedules.put("nightly", Every(60), report.call("north"), version=5)).rule == Every(60)
 
 
@@ -234,7 +235,7 @@ async def test_a_name_in_two_queues_must_be_said_in_full(rota: Rota, report: Tas
     await rota.schedules.put("x", Every(3600), report.call("north"))
     await rota.schedules.put("x", Every(60), report.using(queue="other").call("north"))
 
-    with pytest.raises(InvalidOption, match="'x' may mean other:x, reports:x: say which"):
+    with pytest.raises(InvalidOption, match="'x' is the name of other:x, reports:x: use one of these"):
         await rota.schedules.get("x")
 
     assert (await rota.schedules.get("other:x")).rule == Every(60)
@@ -277,7 +278,7 @@ async def test_one_that_cannot_be_read_does_not_hide_the_others(
     rota: Rota, report: Task[Any, Any, Any], raw: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     await rota.schedules.put("good", Every(60), report.call("north"))
-    raw.hset(rota.keys.queue("reports", "schedules"), "bad", "nonsense")
+    raw.hset(sessions_of(rota).keys.queue("reports", "schedules"), "bad", "nonsense")
 
     assert [info.name for info in await rota.schedules.list()] == ["good"]
 
@@ -299,7 +300,7 @@ def test_every_call_has_a_twin_for_code_that_is_not_async(valkey: Server, namesp
     assert rota.schedules.get_sync("nightly") == info
     rota.schedules.pause_sync("nightly")
     assert rota.schedules.list_sync()[0].is_paused
-    assert rota.schedules.ahead_sync().runs == {}
+    assert rota.schedules.forecast_sync().runs == {}
     rota.schedules.resume_sync("nightly")
     assert rota.schedules.run_now_sync("nightly").state_sync() == "pending"
     rota.schedules.remove_sync("nightly")
@@ -308,12 +309,12 @@ def test_every_call_has_a_twin_for_code_that_is_not_async(valkey: Server, namesp
 
 
 def test_the_names_are_public() -> None:
-    for name in ("Ahead", "Cron", "Every", "ScheduleInfo", "ScheduleNotFound", "ScheduleOutdated", "Schedules"):
+    for name in ("Cron", "Every", "Forecast", "ScheduleInfo", "ScheduleNotFound", "ScheduleOutdated", "Schedules"):
         assert name in package.__all__
         assert getattr(package, name)
 
 
-# --- ahead -------------------------------------------------------------------------------------------------------
+# --- forecast ----------------------------------------------------------------------------------------------------
 
 HOUR: Final = timedelta(hours=1)
 
@@ -323,14 +324,14 @@ def moment(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
-async def test_what_is_ahead_is_told_by_the_hour(rota: Rota, report: Task[Any, Any, Any]) -> None:
-    now = moment((await rota.schedules.ahead()).at)
+async def test_the_forecast_is_grouped_by_hour(rota: Rota, report: Task[Any, Any, Any]) -> None:
+    now = moment((await rota.schedules.forecast()).at)
     days = [now + timedelta(days=2, minutes=5), now + timedelta(days=3), now + timedelta(days=30)]
     await rota.enqueue_many(report.using(run_at=day).call("north") for day in days)
     await rota.schedules.put("often", Every(60), report.call("north"))
     await rota.schedules.put("daily", Cron("30 6 * * *", "Asia/Kolkata"), report.call("north"))  # at one, by UTC
 
-    ahead = await rota.schedules.ahead()
+    ahead = await rota.schedules.forecast()
 
     since = moment(ahead.since)
     assert (since.minute, ahead.hours, ahead.uncounted) == (0, 168, 0)
@@ -350,10 +351,10 @@ async def test_what_is_paused_is_not_ahead_and_what_is_overdue_comes_at_once(
         await rota.schedules.put(name, Cron("0 0 1 1 *"), report.using(queue=name).call("north"))
     await rota.schedules.pause("paused")
     with valkey.client() as client:
-        client.zadd(rota.keys.queue("late", "ticks"), {"late": 1_000})
-        client.zadd(rota.keys.queue("reports", "scheduled"), {str(late.ref.run): 1_000 * 256})
+        client.zadd(sessions_of(rota).keys.queue("late", "schedule_due"), {"late": 1_000})
+        client.zadd(sessions_of(rota).keys.queue("reports", "scheduled"), {str(late.ref.run): 1_000 * 256})
 
-    ahead = await rota.schedules.ahead(hours=2)
+    ahead = await rota.schedules.forecast(hours=2)
 
     assert ahead.runs == {"late": [1, 0]}
     assert ahead.due == {"reports": [1, 0]}
@@ -365,7 +366,7 @@ async def test_a_look_ahead_costs_the_store_little(rota: Rota, report: Task[Any,
     await rota.schedules.put("seconds", Cron("* * * * * *"), report.call("north"))
     with valkey.client() as client:
         counted, walked = calls_of(client, "zcount"), calls_of(client, "zrange")
-        ahead = await rota.schedules.ahead()
+        ahead = await rota.schedules.forecast()
         counts, walks = calls_of(client, "zcount") - counted, calls_of(client, "zrange") - walked
 
     assert sum(ahead.due["reports"]) == 1_000
@@ -380,10 +381,10 @@ async def test_one_queue_may_be_asked_for_and_no_more_than_a_week(rota: Rota, re
         await report.using(queue=queue, delay=60).enqueue("north")
         await rota.schedules.put(f"of-{queue}", Every(60), report.using(queue=queue).call("north"))
 
-    ahead = await rota.schedules.ahead(queue="other", hours=24)
+    ahead = await rota.schedules.forecast(queue="other", hours=24)
 
     assert (list(ahead.runs), list(ahead.due)) == (["other"], ["other"])
     assert len(ahead.runs["other"]) == 24
     for hours in (0, 169, True, "24"):
         with pytest.raises(InvalidOption, match="hours"):
-            await rota.schedules.ahead(hours=hours)  # type: ignore[arg-type]
+            await rota.schedules.forecast(hours=hours)  # type: ignore[arg-type]

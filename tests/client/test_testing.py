@@ -12,8 +12,9 @@ import pytest
 import redis
 
 from rota import Context, Depends, JobFailed, JobState, PermanentError, Retry, Rota
+from rota.client.session import sessions_of
 from rota.testing import isolated, run_jobs, run_jobs_sync
-from tests.client.hands import dump
+from tests.client.manual_worker import dump
 from tests.servers import Server
 
 sent: list[str] = []
@@ -109,8 +110,11 @@ async def test_what_jobs_enqueue_runs_too_and_what_is_not_due_is_left(server: Se
 async def test_the_worker_is_the_real_one(server: Server) -> None:
     async with isolated(rota, server.url):
         thread, process, dead, late = (
-            await in_thread.enqueue(), await alone.enqueue(), await hopeless.enqueue(), await slow.enqueue(),
-        )  # fmt: skip
+            await in_thread.enqueue(),
+            await alone.enqueue(),
+            await hopeless.enqueue(),
+            await slow.enqueue(),
+        )
         again = await flaky.using(retry=Retry(attempts=2, backoff=[0])).enqueue()
 
         await run_jobs(rota)
@@ -171,4 +175,4 @@ def test_without_a_url_it_is_the_embedded_server_whatever_is_configured(
         assert job.result_sync(0) == "dear ann"
 
     assert (tmp_path / ".rota").is_dir()
-    assert rota.connection()["url"] == "redis://production.invalid"
+    assert sessions_of(rota).connection()["url"] == "redis://production.invalid"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import InvalidArguments, InvalidOption, JobNotFound, PayloadTooLarge, Rota, WrongState
-from tests.client.hands import Hand
+from tests.client.manual_worker import Hand
 
 
 async def test_a_waiting_job_is_changed_and_the_new_record_returned(rota: Rota) -> None:
@@ -39,7 +39,7 @@ async def test_a_change_that_makes_no_sense_changes_nothing(rota: Rota, hand: Ha
     with pytest.raises(InvalidOption):
         await job.update(delay=1, run_at=datetime.now(UTC))
     with pytest.raises(PayloadTooLarge):
-        await job.update(args=["x" * rota.max_payload])
+        await job.update(args=["x" * rota.tasks.max_payload])
     assert await job.refresh() == before
     await hand.take(job)
     with pytest.raises(WrongState, match="processing"):

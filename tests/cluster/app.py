@@ -66,8 +66,8 @@ async def wait(subject: str) -> str:
 
 
 @rota.task
-async def alone(subject: str, name: str) -> None:
-    """Notes when it was in a place where nobody else may be."""
+async def hold_lock(subject: str, name: str) -> None:
+    """Records when it held the lock."""
     note(subject, f"{name} in")
     await asyncio.sleep(0.02)
     note(subject, f"{name} out")
@@ -82,12 +82,12 @@ async def fail_until(subject: str) -> str:
 
 
 @rota.task(retry=1)
-async def doomed(ctx: Context, subject: str) -> None:
+async def fail_for_good(ctx: Context, subject: str) -> None:
     """Fails for good."""
     raise ValueError(f"{subject} in attempt {ctx.attempt}")
 
 
-@doomed.on_failure
+@fail_for_good.on_failure
 async def handle(error: ErrorRecord, job: JobRecord, subject: str) -> None:
     """What is done about it."""
     note(subject, f"{error.type} of {job.ref.full_id}")

@@ -11,10 +11,10 @@ import pytest
 
 from rota.store.keys import is_permanent
 from tests.cli.driver import TASKS, Cli
-from tests.cli.nursery import Nursery
+from tests.cli.fork_server import ForkServer
 from tests.cluster.nodes import Cluster
 from tests.leaks import leaked_keys
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 APP: Final = "tests.cluster.app"
 #: One on each node, as `test_the_queues_of_these_tests_live_on_three_nodes` makes sure.
@@ -53,42 +53,42 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-async def crew(cluster: Cluster, namespace: str, tmp_path: Path) -> AsyncIterator[Crew]:
+async def harness(cluster: Cluster, namespace: str, tmp_path: Path) -> AsyncIterator[WorkerHarness]:
     """Starts workers for this test alone."""
-    with Crew(cluster, namespace, tmp_path, APP) as crew:
-        yield crew
-        await crew.rota.close()
+    with WorkerHarness(cluster, namespace, tmp_path, APP) as harness:
+        yield harness
+        await harness.rota.close()
 
 
 @pytest.fixture(scope="session")
-def lodging(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    """The crew behind `shared`."""
-    with Crew(cluster, f"shared{secrets.token_hex(4)}", tmp_path_factory.mktemp("shared"), APP) as crew:
-        yield crew
+def shared_harness(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerHarness]:
+    """The harness behind `shared`."""
+    with WorkerHarness(cluster, f"shared{secrets.token_hex(4)}", tmp_path_factory.mktemp("shared"), APP) as harness:
+        yield harness
 
 
 @pytest.fixture
-async def shared(lodging: Crew) -> AsyncIterator[Crew]:
-    """A crew with one worker for all three queues that many tests share: for what does no harm to others."""
-    if not lodging.workers or not lodging.workers[-1].is_alive:
-        await lodging.start(queues=",".join([*QUEUES, WIDE]), concurrency=20)
-    yield lodging
-    await lodging.rota.close()
-    assert lodging.workers[-1].is_alive, f"the shared worker died:\n{lodging.workers[-1].log[-3000:]}"
+async def shared(shared_harness: WorkerHarness) -> AsyncIterator[WorkerHarness]:
+    """A harness with one worker for all three queues that many tests share: for what does no harm to others."""
+    if not shared_harness.workers or not shared_harness.workers[-1].is_alive:
+        await shared_harness.start(queues=",".join([*QUEUES, WIDE]), concurrency=20)
+    yield shared_harness
+    await shared_harness.rota.close()
+    assert shared_harness.workers[-1].is_alive, f"the shared worker died:\n{shared_harness.workers[-1].log[-3000:]}"
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
+def fork_server() -> Iterator[ForkServer]:
     """Starts commands quickly."""
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
+    fork_server = ForkServer()
+    yield fork_server
+    fork_server.close()
 
 
 @pytest.fixture
-def cli(nursery: Nursery, cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Cli]:
+def cli(fork_server: ForkServer, cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Cli]:
     """`rota` in a folder with a program, `tasks:rota`, on the cluster."""
-    cli = Cli(nursery, tmp_path, namespace, cluster.url)
+    cli = Cli(fork_server, tmp_path, namespace, cluster.url)
     cli.write(TASKS)
     yield cli
     cli.close()

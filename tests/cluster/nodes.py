@@ -60,7 +60,7 @@ class Cluster:
             for first, last, (_, port, *_), *_ in _ask(client, "SLOTS"):
                 if first <= slot <= last:
                     return next(node for node in self.nodes if node.port == port)
-        raise AssertionError(f"nobody serves slot {slot}")
+        raise AssertionError(f"no node serves slot {slot}")
 
     def name_of(self, node: Server) -> str:
         """What the cluster calls a node."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from rota import Rota
-from rota.doctor import examine
+from rota.monitoring.doctor import examine
 from tests.cli.driver import Cli
 from tests.cluster.conftest import QUEUES
 from tests.cluster.nodes import Cluster
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 
 def test_the_doctor_finds_a_cluster_fit(cli: Cli, cluster: Cluster) -> None:
     findings = {finding["check"]: finding for finding in cli.json("doctor")["findings"]}
 
     assert findings["server"]["level"] == "ok"
-    assert findings["rights"]["level"] == "ok"
+    assert findings["permissions"]["level"] == "ok"
     assert "always" in findings["append-only file"]["message"]
     assert findings["version"]["message"].startswith("Valkey")
 
@@ -48,8 +48,8 @@ def test_jobs_are_enqueued_shown_run_and_listed(cli: Cli) -> None:
     assert sorted(job["id"].partition(":")[0] for job in listed) == sorted(QUEUES)
 
 
-async def test_a_worker_warns_of_nothing_on_a_cluster_that_is_well(crew: Crew) -> None:
-    worker = await crew.start(queues=",".join(QUEUES))
+async def test_a_worker_warns_of_nothing_on_a_cluster_that_is_well(harness: WorkerHarness) -> None:
+    worker = await harness.start(queues=",".join(QUEUES))
 
     assert "server check" not in worker.log
     worker.terminate()

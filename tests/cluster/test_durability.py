@@ -37,10 +37,19 @@ async def test_replicated_speaks_of_the_node_of_the_queue(own_cluster: Cluster, 
             await noop.using(queue=PRINT).enqueue()
         with pytest.raises(StoreUnavailable, match="only 0 of 1 replicas"):
             await rota.enqueue_many([noop.using(queue=MAIL).call(), noop.using(queue=PRINT).call()])
+
+        # The registration of a dependent is with its parent, and the record of a workflow on a third node.
+        parent = await noop.using(queue=PRINT, durability="memory").enqueue()
+        with pytest.raises(StoreUnavailable, match="only 0 of 1 replicas"):
+            await noop.using(queue=MAIL, after=[parent]).enqueue()
+        workflow = rota.workflow("order")
+        workflow.step(noop.using(queue=MAIL).call())
+        with pytest.raises(StoreUnavailable, match="only 0 of 1 replicas"):
+            await workflow.commit()
         await rota.close()
 
 
-async def test_fsynced_needs_every_node_to_be(cluster: Cluster, namespace: str) -> None:
+async def test_fsynced_speaks_of_the_node_of_the_queue(cluster: Cluster, namespace: str) -> None:
     rota = Rota(cluster.url, namespace=namespace, durability="fsynced")
 
     @rota.task
@@ -48,11 +57,12 @@ async def test_fsynced_needs_every_node_to_be(cluster: Cluster, namespace: str) 
 
     assert (await noop.using(queue=MAIL).enqueue()).is_new
     await rota.close()
-    with cluster.nodes[2].client() as client:
+    with cluster.node_of(key_slot(MAIL.encode())).client() as client:
         client.config_set("appendfsync", "everysec")
         try:
             with pytest.raises(ConfigurationError, match="everysec"):
                 await noop.using(queue=MAIL).enqueue()
+            assert (await noop.using(queue=PRINT).enqueue()).is_new
         finally:
             client.config_set("appendfsync", "always")
     await rota.close()

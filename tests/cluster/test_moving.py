@@ -11,24 +11,23 @@ from redis.crc import key_slot
 
 from rota import Job
 from rota.errors import StoreUnavailable
-from rota.store.address import parse_address
-from rota.store.gateway import Gateway
+from rota.store.redis.address import parse_address
+from rota.store.redis.retrying_client import RedisClient
 from tests.cluster.conftest import APP, QUEUES
 from tests.cluster.nodes import Cluster
 from tests.eventually import eventually
 from tests.servers import Server
-from tests.worker.crew import Crew, Stopwatch
+from tests.worker.harness import Stopwatch, WorkerHarness
 
 MAIL, PRINT, BILLING = QUEUES
-pytestmark = pytest.mark.timeout(90)
 
 
 @pytest.fixture
-async def crew(own_cluster: Cluster, namespace: str, tmp_path: Path) -> AsyncIterator[Crew]:
+async def harness(own_cluster: Cluster, namespace: str, tmp_path: Path) -> AsyncIterator[WorkerHarness]:
     """Starts workers on the cluster of this test alone."""
-    with Crew(own_cluster, namespace, tmp_path, APP) as crew:
-        yield crew
-        await crew.rota.close()
+    with WorkerHarness(own_cluster, namespace, tmp_path, APP) as harness:
+        yield harness
+        await harness.rota.close()
 
 
 def move_key_by_key(cluster: Cluster, slot: int, target: Server) -> None:
@@ -53,10 +52,10 @@ def move_at_once(cluster: Cluster, slot: int, target: Server) -> None:
 
 @pytest.mark.parametrize("move", [move_key_by_key, move_at_once])
 async def test_a_slot_moves_while_its_jobs_run(
-    crew: Crew, own_cluster: Cluster, move: Callable[[Cluster, int, Server], None]
+    harness: WorkerHarness, own_cluster: Cluster, move: Callable[[Cluster, int, Server], None]
 ) -> None:
     """Jobs of the queue and dependents of them on other nodes: each effect comes, and comes once."""
-    await crew.start(queues=",".join(QUEUES))
+    await harness.start(queues=",".join(QUEUES))
     slot = key_slot(PRINT.encode())
     source = own_cluster.node_of(slot)
     target = own_cluster.node_of(key_slot(MAIL.encode()))
@@ -66,13 +65,13 @@ async def test_a_slot_moves_while_its_jobs_run(
     async def produce() -> None:
         number = 0
         while not is_moved.is_set() or number % 20:
-            job = await crew.program.effect.using(queue=PRINT).enqueue("moved", f"p{number}")
+            job = await harness.program.effect.using(queue=PRINT).enqueue("moved", f"p{number}")
             jobs.append(job)
-            jobs.append(await crew.program.effect.using(queue=BILLING, after=[job]).enqueue("moved", f"d{number}"))
+            jobs.append(await harness.program.effect.using(queue=BILLING, after=[job]).enqueue("moved", f"d{number}"))
             number += 1
 
     producer = asyncio.create_task(produce())
-    await crew.noted("moved", 20)
+    await harness.noted("moved", 20)
     await asyncio.to_thread(move, own_cluster, slot, target)
     await eventually(lambda: own_cluster.node_of(slot) is target)
     is_moved.set()
@@ -81,41 +80,43 @@ async def test_a_slot_moves_while_its_jobs_run(
     results = [await job.result(20) for job in jobs]
 
     assert watch.seconds < 10
-    assert sorted(crew.notes("moved")) == sorted(results), "each once"
+    assert sorted(harness.notes("moved")) == sorted(results), "each once"
     with source.client() as client:
         assert client.execute_command("CLUSTER", "COUNTKEYSINSLOT", slot) == 0
 
 
-async def test_the_slot_of_workflows_moves_while_one_runs(crew: Crew, own_cluster: Cluster) -> None:
-    await crew.start(queues=",".join(QUEUES))
-    async with crew.rota.workflow("moving") as flow:
-        first = flow.step(crew.program.wait.using(queue=MAIL).call("moving"))
-        second = flow.step(crew.program.echo.using(queue=PRINT).call(first.result))
-        flow.step(crew.program.echo.using(queue=BILLING).call(second.result))
-    await crew.noted("moving")
+async def test_the_slot_of_workflows_moves_while_one_runs(harness: WorkerHarness, own_cluster: Cluster) -> None:
+    await harness.start(queues=",".join(QUEUES))
+    async with harness.rota.workflow("moving") as flow:
+        first = flow.step(harness.program.wait.using(queue=MAIL).call("moving"))
+        second = flow.step(harness.program.echo.using(queue=PRINT).call(first.result))
+        flow.step(harness.program.echo.using(queue=BILLING).call(second.result))
+    await harness.noted("moving")
     move_key_by_key(own_cluster, key_slot(b"~"), own_cluster.node_of(key_slot(MAIL.encode())))
-    crew.allow("moving")
+    harness.allow("moving")
 
     assert await flow.result(20) == "moving"
 
 
 @pytest.mark.parametrize("victim", [MAIL, PRINT, BILLING])
-async def test_a_node_dies_and_comes_back_while_dependents_wait(crew: Crew, own_cluster: Cluster, victim: str) -> None:
+async def test_a_node_dies_and_comes_back_while_dependents_wait(
+    harness: WorkerHarness, own_cluster: Cluster, victim: str
+) -> None:
     """Of the parent, of the dependent, or of neither: what was stored is there, and all goes on within seconds."""
-    await crew.start(queues=",".join(QUEUES))
-    parent = await crew.program.wait.using(queue=MAIL).enqueue("parent")
-    dependents = await crew.enqueue_many(
-        crew.program.effect.using(queue=queue, after=[parent]).call("heir", f"{queue}{n}")
+    await harness.start(queues=",".join(QUEUES))
+    parent = await harness.program.wait.using(queue=MAIL).enqueue("parent")
+    dependents = await harness.enqueue_many(
+        harness.program.effect.using(queue=queue, after=[parent]).call("dependent", f"{queue}{n}")
         for n in range(10)
         for queue in (PRINT, BILLING)
     )
-    await crew.noted("parent")
+    await harness.noted("parent")
     node = own_cluster.node_of(key_slot(victim.encode()))
     node.kill()
-    crew.allow("parent")
-    await crew.noted("parent", 2)
+    harness.allow("parent")
+    await harness.noted("parent", 2)
     with pytest.raises(StoreUnavailable):
-        await crew.program.echo.using(queue=victim).enqueue(0)
+        await harness.program.echo.using(queue=victim).enqueue(0)
     node.start()
     own_cluster.until_well()
     watch = Stopwatch()
@@ -125,8 +126,8 @@ async def test_a_node_dies_and_comes_back_while_dependents_wait(crew: Crew, own_
         f"{queue}{n}" for n in range(10) for queue in (PRINT, BILLING)
     ]
     assert watch.seconds < 12
-    assert len(crew.notes("heir")) == 20
-    assert crew.notes("parent") == ["begin", "end"], "it was not run again"
+    assert len(harness.notes("dependent")) == 20
+    assert harness.notes("parent") == ["begin", "end"], "it was not run again"
     assert (await parent.refresh()).counts.stalls == 0
 
 
@@ -142,7 +143,7 @@ async def test_what_is_no_cluster_is_refused_with_what_to_do(valkey: Server, own
         await rota.close()
     for node in own_cluster.nodes:
         node.kill()
-    gateway = Gateway(parse_address(own_cluster.url), patience=0.5)
+    redis_client = RedisClient(parse_address(own_cluster.url), patience=0.5)
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        await gateway.command("PING")
-    await gateway.close()
+        await redis_client.command("PING")
+    await redis_client.close()

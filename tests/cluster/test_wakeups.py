@@ -9,16 +9,16 @@ import pytest
 from redis.client import PubSub
 from redis.crc import key_slot
 
-from rota.store.address import parse_address
-from rota.store.door import NewJob
-from rota.store.gateway import Gateway
+from rota.store.enqueue_batcher import NewJob
+from rota.store.job_store import JobStore
 from rota.store.keys import Keys
-from rota.store.store import Store
+from rota.store.redis.address import parse_address
+from rota.store.redis.retrying_client import RedisClient
 from tests.cluster.conftest import QUEUES
 from tests.cluster.nodes import Cluster
 from tests.eventually import eventually
 from tests.store.driver import body
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 QUEUE = QUEUES[1]
 CLOCK = f"{{{QUEUE}}}:clock"
@@ -52,7 +52,7 @@ class Listeners:
             return len(heard) >= count
 
         await eventually(listen)
-        # What was said on one node travels to the others: a last word, said after all, has reached everybody.
+        # Messages published on one node reach the others in order: once the last has arrived, all have.
         with self._cluster.node_of(key_slot(QUEUE.encode())).client() as client:
             for name, inbox in self._inboxes.items():
                 client.publish(self._keys.inbox(name), "last word")
@@ -68,24 +68,26 @@ def listeners(cluster: Cluster, namespace: str) -> Iterator[Listeners]:
 
 
 @pytest.fixture
-async def store(cluster: Cluster, namespace: str) -> AsyncIterator[Store]:
+async def store(cluster: Cluster, namespace: str) -> AsyncIterator[JobStore]:
     """A client of the cluster whose clock the test moves."""
-    gateway = Gateway(parse_address(cluster.url), clock=CLOCK)
-    await gateway.command("SET", CLOCK, 0, "PX", 60_000)
-    yield Store(gateway, Keys(namespace), "client")
-    await gateway.close()
+    redis_client = RedisClient(parse_address(cluster.url), clock=CLOCK)
+    await redis_client.command("SET", CLOCK, 0, "PX", 60_000)
+    yield JobStore(redis_client, Keys(namespace), "client")
+    await redis_client.close()
 
 
-async def _look(store: Store, name: str) -> None:
-    worker = Store(store.gateway, store.keys, name)
-    assert not (await worker.claim(QUEUE, 1, call=1, token="t")).jobs
+async def _look(store: JobStore, name: str) -> None:
+    worker = JobStore(store.redis, store.keys, name)
+    assert not (await worker.claim(QUEUE, 1, call_number=1, claim_token="t")).jobs
 
 
-async def _enqueue(store: Store, count: int) -> None:
+async def _enqueue(store: JobStore, count: int) -> None:
     await store.enqueue(QUEUE, [NewJob("", 0, "", "", body()) for _ in range(count)])
 
 
-async def test_as_many_are_woken_as_there_is_work_for_wherever_they_listen(store: Store, listeners: Listeners) -> None:
+async def test_as_many_are_woken_as_there_is_work_for_wherever_they_listen(
+    store: JobStore, listeners: Listeners
+) -> None:
     """One job, one worker; three jobs, three: on all nodes, of which the queue knows one."""
     for number in range(9):
         listeners.listen(f"w{number}", number % 3)
@@ -97,10 +99,10 @@ async def test_as_many_are_woken_as_there_is_work_for_wherever_they_listen(store
     assert await listeners.woken(3) == ["w1", "w2", "w3"]
 
 
-async def test_workers_that_have_not_looked_for_a_while_are_passed_over(store: Store, listeners: Listeners) -> None:
+async def test_workers_that_have_not_looked_for_a_while_are_passed_over(store: JobStore, listeners: Listeners) -> None:
     for number in range(10):
         await _look(store, f"dead{number}")
-    await store.gateway.command("SET", CLOCK, 3_000, "PX", 60_000)
+    await store.redis.command("SET", CLOCK, 3_000, "PX", 60_000)
     for number in range(3):
         listeners.listen(f"w{number}", number)
         await _look(store, f"w{number}")
@@ -110,13 +112,13 @@ async def test_workers_that_have_not_looked_for_a_while_are_passed_over(store: S
     assert await listeners.woken(1) == ["w0"]
 
 
-async def test_real_workers_are_woken_at_once(crew: Crew) -> None:
+async def test_real_workers_are_woken_at_once(harness: WorkerHarness) -> None:
     """Whichever nodes they listen on: ten jobs in a row start within a moment, though each looks every 1.8 s."""
     for _ in range(2):
-        await crew.start(queues=",".join(QUEUES))
+        await harness.start(queues=",".join(QUEUES))
     delays: list[int] = []
     for number in range(12):
-        job = await crew.program.echo.using(queue=QUEUES[number % 3]).enqueue(number)
+        job = await harness.program.echo.using(queue=QUEUES[number % 3]).enqueue(number)
         await job.result(10)
         record = await job.refresh()
         delays.append((record.claimed_at or 0) - record.enqueued_at)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rota import WorkflowFailed
-from rota.workflows import Workflow
+from rota.client.workflows import Workflow
 from tests.cluster.conftest import QUEUES
 from tests.eventually import eventually
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 MAIL, PRINT, BILLING = QUEUES
 
 
-async def test_results_go_from_step_to_step_across_nodes(shared: Crew) -> None:
+async def test_results_go_from_step_to_step_across_nodes(shared: WorkerHarness) -> None:
     add = shared.program.add
     async with shared.rota.workflow("sum") as flow:
         one = flow.step(add.using(queue=MAIL).call(1, 2))
@@ -25,7 +25,7 @@ async def test_results_go_from_step_to_step_across_nodes(shared: Crew) -> None:
     assert await flow.state() == "completed"
 
 
-async def test_a_failure_undoes_what_was_done_on_every_node_in_reverse(shared: Crew) -> None:
+async def test_a_failure_undoes_what_was_done_on_every_node_in_reverse(shared: WorkerHarness) -> None:
     effect, echo = shared.program.effect, shared.program.echo
     async with shared.rota.workflow("undone") as flow:
         one = flow.step(echo.using(queue=MAIL).call("one"))
@@ -40,22 +40,22 @@ async def test_a_failure_undoes_what_was_done_on_every_node_in_reverse(shared: C
     assert shared.notes("undo") == ["two", "one"]
 
 
-async def test_a_held_workflow_goes_on_where_it_failed(shared: Crew) -> None:
+async def test_a_held_workflow_goes_on_where_it_failed(shared: WorkerHarness) -> None:
     effect = shared.program.effect
     async with shared.rota.workflow("held", on_failure="hold") as flow:
         one = flow.step(effect.using(queue=MAIL).call("held"))
-        two = flow.step(shared.program.fail_until.using(queue=PRINT, retry=1).call("held-mended"), after=[one])
+        two = flow.step(shared.program.fail_until.using(queue=PRINT, retry=1).call("held-fixed"), after=[one])
         flow.step(effect.using(queue=BILLING).call("held", "last"), after=[two])
     with pytest.raises(WorkflowFailed, match="fail_until"):
         await flow.result(15)
-    shared.allow("held-mended")
+    shared.allow("held-fixed")
     await flow.resume()
 
     assert await flow.result(15) == "last"
     assert shared.notes("held") == ["effect", "last"], "the first step was not run again"
 
 
-async def test_a_step_runs_for_each_item_of_a_list_on_another_node(shared: Crew) -> None:
+async def test_a_step_runs_for_each_item_of_a_list_on_another_node(shared: WorkerHarness) -> None:
     program = shared.program
     async with shared.rota.workflow("mapped") as flow:
         items = flow.step(program.numbers.using(queue=MAIL).call(250))
@@ -65,7 +65,7 @@ async def test_a_step_runs_for_each_item_of_a_list_on_another_node(shared: Crew)
     assert await flow.result(30) == sum(range(250))
 
 
-async def test_no_more_than_the_limit_advance_at_once(shared: Crew) -> None:
+async def test_no_more_than_the_limit_advance_at_once(shared: WorkerHarness) -> None:
     flows: list[Workflow] = []
     for number in range(4):
         async with shared.rota.workflow("limited", limit=2) as flow:
@@ -81,7 +81,7 @@ async def test_no_more_than_the_limit_advance_at_once(shared: Crew) -> None:
     assert [await flow.result(20) for flow in flows] == list(range(4))
 
 
-async def test_a_cancel_stops_steps_on_every_node_and_undoes(shared: Crew) -> None:
+async def test_a_cancel_stops_steps_on_every_node_and_undoes(shared: WorkerHarness) -> None:
     async with shared.rota.workflow("stopped") as flow:
         one = flow.step(shared.program.echo.using(queue=MAIL).call("one"))
         one.undo(shared.program.effect.using(queue=BILLING).call("cancelled-flow", one.result))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from rota.core.job import checked_id
+from rota.core.ids import checked_id
 from rota.core.schedule import (
     COUNT_LIMIT,
     GRACE_MS,
@@ -32,8 +32,8 @@ from rota.core.schedule import (
     count_by_hour,
     decide,
     decode_schedule,
+    describe_rule,
     encode_schedule,
-    in_words,
     tick_id,
     ticks,
 )
@@ -44,9 +44,17 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 YEAR: Final = 365 * DAY
 ZONES: Final = (
-    "UTC", "Europe/Oslo", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/Sao_Paulo",
-    "America/Havana", "Africa/Casablanca", "Pacific/Apia", "Asia/Kathmandu",
-)  # fmt: skip
+    "UTC",
+    "Europe/Oslo",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "America/Sao_Paulo",
+    "America/Havana",
+    "Africa/Casablanca",
+    "Pacific/Apia",
+    "Asia/Kathmandu",
+)
 
 
 def ms(text: str, zone: str = "UTC", *, fold: int = 0) -> int:
@@ -121,8 +129,10 @@ def test_in_the_second_of_two_equal_hours_the_next_tick_is_tomorrows() -> None:
 
 def test_two_times_that_the_clocks_skip_come_as_one() -> None:
     assert shown(Cron("15,45 2 * * *", "Europe/Oslo"), ms("2026-03-28 12:00", "Europe/Oslo"), 3) == [
-        "03-29 03:00:00", "03-30 02:15:00", "03-30 02:45:00"
-    ]  # fmt: skip
+        "03-29 03:00:00",
+        "03-30 02:15:00",
+        "03-30 02:45:00",
+    ]
 
 
 def test_seconds_of_a_time_that_the_clocks_skip_are_found_from_everywhere() -> None:
@@ -461,7 +471,7 @@ def test_what_a_schedule_is_made_of_is_checked(check: Any, good: Any, bad: list[
     ],
 )
 def test_a_rule_is_said_in_words(rule: ScheduleRule, words: str) -> None:
-    assert in_words(rule) == words
+    assert describe_rule(rule) == words
 
 
 @given(st.from_regex(r"[A-Za-z0-9._-]{1,100}", fullmatch=True), st.integers(0, 2**42 - 1), st.integers(1, 2**40))
@@ -487,9 +497,16 @@ def test_a_schedule_is_read_as_it_was_written(
     rule: ScheduleRule, body: bytes, misfire: Misfire, is_declared: bool
 ) -> None:
     schedule = Schedule(
-        name="n", queue="q", rule=rule, body=body, misfire=misfire, priority=-5, expiry="+10", version=3,
+        name="n",
+        queue="q",
+        rule=rule,
+        body=body,
+        misfire=misfire,
+        priority=-5,
+        expiry="+10",
+        version=3,
         is_declared=is_declared,
-    )  # fmt: skip
+    )
 
     record = b"\n".join([b'{"version":3,"revision":7,"last_tick":1763262000000}', *encode_schedule(schedule)])
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.job import MAX_SHARDS, base_of, checked_queue, choose_shard, shard_name, shard_names
+from rota.core.ids import checked_queue
+from rota.core.shards import MAX_SHARDS, base_of, choose_shard, shard_name, shard_names
 from rota.errors import InvalidOption
 
 counts = st.integers(1, MAX_SHARDS)

@@ -18,7 +18,7 @@ from rota import Job, JobState
 from tests.eventually import eventually
 from tests.scale import IS_LONG
 from tests.servers import OwnServers, Server
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 SECONDS: Final = 180 if IS_LONG else 6
 SEED: Final = int(os.environ.get("ROTA_TEST_SEED") or time.time())
@@ -27,16 +27,21 @@ TASKS: Final = ("count_run", "count_run_in_thread", "count_run_in_process")
 
 
 class Chaos:
-    """Does harm to a crew and its server, of all kinds."""
+    """Does harm to a harness and its server, of all kinds."""
 
-    def __init__(self, crew: Crew, server: Server, chance: random.Random) -> None:
-        self._crew = crew
+    def __init__(self, harness: WorkerHarness, server: Server, chance: random.Random) -> None:
+        self._crew = harness
         self._server = server
         self._chance = chance
         self._harms: list[Callable[[], object]] = [
-            self.kill_worker, self.kill_runner, self.stop_worker, self.freeze_worker, self.restart_server,
-            self.cut_connections, self.flush_scripts,
-        ]  # fmt: skip
+            self.kill_worker,
+            self.kill_runner,
+            self.stop_worker,
+            self.freeze_worker,
+            self.restart_server,
+            self.cut_connections,
+            self.flush_scripts,
+        ]
         self.done: list[str] = []
 
     async def run(self, seconds: float) -> None:
@@ -86,27 +91,28 @@ class Chaos:
         return self._chance.choice([worker for worker in self._crew.workers if worker.is_alive])
 
 
+@pytest.mark.requirement("S4-1", "S4-36", "S2-34", "S0-2", "S0-3")
 @pytest.mark.timeout(120 + 2 * SECONDS)
 async def test_no_job_is_lost_and_none_ends_twice_whatever_happens(
     own_server: OwnServers, namespace: str, tmp_path: Path
 ) -> None:
-    """S4-1, S4-36, S2-34, S0-2, S0-3: killed, stopped and frozen workers, dead runners, restarts, cut connections."""
+    """Killed, stopped and frozen workers, dead runners, restarts, cut connections."""
     print(f"ROTA_TEST_SEED={SEED}")
     chance = random.Random(SEED)
     server = own_server(appendonly="yes", appendfsync="always")
-    with Crew(server, namespace, tmp_path) as crew:
-        await crew.start_together(WORKERS, "--grace", "0.5", concurrency=4)
-        chaos = Chaos(crew, server, chance)
+    with WorkerHarness(server, namespace, tmp_path) as harness:
+        await harness.start_together(WORKERS, "--grace", "0.5", concurrency=4)
+        chaos = Chaos(harness, server, chance)
         harming = asyncio.create_task(chaos.run(SECONDS))
         jobs: list[Job[Any]] = []
         while not harming.done():
-            task = crew.rota.tasks.get(chance.choice(TASKS)).using(max_stalls=1_000, timeout=60)
+            task = harness.rota.tasks.get(chance.choice(TASKS)).using(max_stalls=1_000, timeout=60)
             jobs.append(await task.enqueue(f"job-{len(jobs)}", chance.choice([0.0, 0.02, 0.5])))
             await asyncio.sleep(0.02)
         await harming
 
         async def all_have_ended() -> bool:
-            counts = await crew.rota.queue().counts()
+            counts = await harness.rota.queue().counts()
             assert counts["completed"] == len(jobs), counts
             return True
 
@@ -116,9 +122,9 @@ async def test_no_job_is_lost_and_none_ends_twice_whatever_happens(
             verbs = [entry.verb for entry in await job.history()]
             assert verbs.count("complete") == 1
             assert verbs[-1] == "complete"
-            assert len(crew.notes(f"job-{number}")) >= 1
+            assert len(harness.notes(f"job-{number}")) >= 1
             assert (await job.refresh()).counts.failures == 0
-        info = await crew.rota.queue().info()
+        info = await harness.rota.queue().info()
         assert info.counts == {state.value: len(jobs) if state is JobState.COMPLETED else 0 for state in JobState}
         assert info.totals["completed"] == len(jobs)
-        await crew.rota.close()
+        await harness.rota.close()

@@ -50,10 +50,12 @@ class Prometheus:
         self._folder = folder
         (folder / "prometheus.yml").write_text(configuration)
         self._command = [
-            program("prometheus"), f"--config.file={folder / 'prometheus.yml'}",
-            f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{self._port}",
+            program("prometheus"),
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self._port}",
             "--log.level=warn",
-        ]  # fmt: skip
+        ]
         self._process: subprocess.Popen[bytes] | None = None
 
     def query(self, expression: str) -> list[float]:
@@ -78,7 +80,7 @@ class Prometheus:
     def __enter__(self) -> Self:
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
-        eventually_sync(self._is_ready, 20)
+        eventually_sync(self._is_ready, 60)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,16 +20,16 @@ import pytest
 
 from deploy.dashboards import DASHBOARDS, FOLDER, dashboard, written
 from rota import Every, Rota
-from rota.prometheus import CONTENT_TYPE, exposition
-from rota.worker.port import Answer, Port
+from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
+from rota.worker.monitoring.http_server import HttpResponse, HttpServer
 from tests.deploy.prometheus import ROOT, SHIPPED, Prometheus, config, program
 from tests.eventually import eventually, eventually_sync
 from tests.servers import free_port, new_server
-from tests.worker.crew import Crew
-
-pytestmark = pytest.mark.timeout(120)
+from tests.worker.harness import WorkerHarness
 
 #: uid, title of the panel, its queries.
+#: Seconds for what a look of Prometheus brings.
+SCRAPE_S: Final = 60.0
 PANELS: Final = [
     pytest.param([target["expr"] for target in panel["targets"]], id=f"{uid}: {panel['title']}")
     for uid in DASHBOARDS
@@ -44,12 +44,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     program("prometheus")
     with (
         new_server("valkey", tcp=True, appendonly="yes", maxmemory="500mb", maxmemory_policy="noeviction") as store,
-        Crew(store, namespace, folder, "tests.telemetry.app") as crew,
+        WorkerHarness(store, namespace, folder, "tests.telemetry.app") as harness,
         _scraped(Rota(store.url, namespace=namespace)) as server,
     ):
         port = free_port()
         with Prometheus(config(server, f"127.0.0.1:{port}", folder), folder) as prometheus:
-            asyncio.run(_work(crew, port, prometheus))
+            asyncio.run(_work(harness, port, prometheus))
             yield prometheus
 
 
@@ -58,10 +58,10 @@ def _scraped(rota: Rota) -> Generator[str]:
     """Serves the text of a scrape, as Rota's server does."""
     loop = asyncio.new_event_loop()
 
-    async def metrics() -> Answer:
-        return Answer(HTTPStatus.OK, CONTENT_TYPE, await exposition(rota))
+    async def metrics() -> HttpResponse:
+        return HttpResponse(HTTPStatus.OK, CONTENT_TYPE, await metrics_text(rota))
 
-    port = Port("127.0.0.1", 0, {"/metrics": metrics})
+    port = HttpServer("127.0.0.1", 0, {"/metrics": metrics})
     thread = threading.Thread(target=loop.run_forever, name="scraped")
     thread.start()
     asyncio.run_coroutine_threadsafe(port.open(), loop).result(10)
@@ -75,27 +75,29 @@ def _scraped(rota: Rota) -> Generator[str]:
         loop.close()
 
 
-async def _work(crew: Crew, port: int, prometheus: Prometheus) -> None:
-    shop = crew.program
-    worker = await crew.start("--metrics-port", str(port), queues="default,mail,fast,flow")
+async def _work(harness: WorkerHarness, port: int, prometheus: Prometheus) -> None:
+    shop = harness.program
+    worker = await harness.start("--metrics-port", str(port), queues="default,mail,fast,flow")
     await shop.tick.using(queue="unserved").enqueue()
-    await _all_kinds(crew)
+    await _all_kinds(harness)
     # Rates need two looks, and growth in between.
-    await eventually(lambda: prometheus.query("rota_worker_in_flight") and prometheus.query("rota_jobs_total"), 20)
-    async with _busy(crew):
-        await _all_kinds(crew)
+    await eventually(
+        lambda: prometheus.query("rota_worker_in_flight") and prometheus.query("rota_jobs_total"), SCRAPE_S
+    )
+    async with _busy(harness):
+        await _all_kinds(harness)
         os.kill(worker.runners("loop")[0], signal.SIGKILL)
-        await eventually(lambda: max(prometheus.query("rota:failure_ratio:rate5m"), default=0) > 0, 30)
-    await crew.rota.close()
+        await eventually(lambda: max(prometheus.query("rota:failure_ratio:rate5m"), default=0) > 0, SCRAPE_S)
+    await harness.rota.close()
 
 
 @asynccontextmanager
-async def _busy(crew: Crew) -> AsyncGenerator[None]:
+async def _busy(harness: WorkerHarness) -> AsyncGenerator[None]:
     """Jobs come and go all the while."""
 
     async def enqueue() -> None:
         while True:
-            jobs = await crew.enqueue_many(crew.program.tick.call(n) for n in range(20))
+            jobs = await harness.enqueue_many(harness.program.tick.call(n) for n in range(20))
             await jobs[-1].result(10)
 
     task = asyncio.create_task(enqueue())
@@ -103,11 +105,11 @@ async def _busy(crew: Crew) -> AsyncGenerator[None]:
     task.cancel()
 
 
-async def _all_kinds(crew: Crew) -> None:
-    shop, rota = crew.program, crew.rota
+async def _all_kinds(harness: WorkerHarness) -> None:
+    shop, rota = harness.program, harness.rota
     jobs = [
         await shop.charge.using(lock="account:7").enqueue(7),
-        *await crew.enqueue_many(shop.tick.call(n) for n in range(50)),
+        *await harness.enqueue_many(shop.tick.call(n) for n in range(50)),
     ]
     await rota.schedules.put("hourly", Every(timedelta(hours=1)), shop.tick.call())
     failed = await shop.send.enqueue("a@b.c")
@@ -116,14 +118,24 @@ async def _all_kinds(crew: Crew) -> None:
     await flow.commit()
     for job in jobs:
         await job.result(20)
-    await crew.until(failed, "failed", 20)
+    await harness.until(failed, "failed", 20)
     await failed.redrive()
-    await crew.until(failed, "failed", 20)
+    await harness.until(failed, "failed", 20)
 
 
 def has_data(prometheus: Prometheus, query: str) -> None:
-    """The worker's process was killed a moment ago: what is said of it may be missing from one evaluation."""
-    eventually_sync(lambda: bool(prometheus.query(query)), 30)
+    """A killed process, or a scrape that took too long, may be missing from one evaluation."""
+    eventually_sync(lambda: bool(prometheus.query(query)), SCRAPE_S)
+
+
+def has_values(prometheus: Prometheus, query: str, values: list[float]) -> None:
+    """The same for what is known exactly."""
+
+    def are_found() -> bool:
+        assert prometheus.query(query) == values, query
+        return True
+
+    eventually_sync(are_found, SCRAPE_S)
 
 
 @pytest.mark.parametrize("queries", PANELS)
@@ -148,24 +160,24 @@ def test_every_alert_watches_figures_that_exist(prometheus: Prometheus) -> None:
     for alert in alerts:
         for clause in re.split(r"\s+(?:and|unless)\s+", alert["query"]):
             compared, _, bound = re.split(r"\s(==|>|<)\s(?=[\d.]+$)", clause)
-            assert prometheus.query(compared), f"{alert['name']} watches nothing: {compared}"
+            has_data(prometheus, compared)
             assert float(bound) >= 0
 
 
 def test_nothing_is_counted_twice_or_lost(prometheus: Prometheus) -> None:
     """The figures are those of the jobs that were enqueued."""
-    assert prometheus.query('rota_queue_jobs{queue="unserved",state="pending"}') == [1]
-    assert prometheus.query('rota_jobs_total{queue="mail",task="send",outcome="failed"}') == [4]
-    assert prometheus.query('rota_redriven_total{queue="mail"}') == [2]
-    assert prometheus.query('sum(rota_worker_attempt_seconds_count{task="charge",outcome="retried"})') == [2]
+    has_values(prometheus, 'rota_queue_jobs{queue="unserved",state="pending"}', [1])
+    has_values(prometheus, 'rota_jobs_total{queue="mail",task="send",outcome="failed"}', [4])
+    has_values(prometheus, 'rota_redriven_total{queue="mail"}', [2])
+    has_values(prometheus, 'sum(rota_worker_attempt_seconds_count{task="charge",outcome="retried"})', [2])
 
 
 def test_an_alert_that_must_fire_does(prometheus: Prometheus) -> None:
-    """Jobs failed for good, and one queue has no worker: the first is told at once, the other waits for its time."""
+    """Jobs failed for good, and one queue has no worker: the first alert fires at once, the other after its delay."""
     found = {rule["name"]: rule for rule in prometheus.rules()}
 
-    eventually_sync(lambda: prometheus.query('ALERTS{alertname="RotaDeadLetters",alertstate="firing"}'), 20)
-    assert prometheus.query('ALERTS{alertname="RotaQueueUnserved",alertstate="pending",queue="unserved"}') == [1]
+    eventually_sync(lambda: prometheus.query('ALERTS{alertname="RotaDeadLetters",alertstate="firing"}'), SCRAPE_S)
+    has_values(prometheus, 'ALERTS{alertname="RotaQueueUnserved",alertstate="pending",queue="unserved"}', [1])
     assert found["RotaStoreDown"]["state"] == "inactive"
 
 
@@ -212,12 +224,16 @@ def test_panels_of_a_dashboard_do_not_overlap() -> None:
             cells |= taken
 
 
+@pytest.mark.requirement("S2-31")
 def test_the_compose_stack_has_every_part_and_mounts_files_that_exist() -> None:
-    """S2-31: collector, Tempo, Prometheus and Grafana, each with a configuration of its own kind."""
+    """Collector, Tempo, Prometheus and Grafana, each with a configuration of its own kind."""
     text = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
     services = re.findall(r"^  (\w+):$", text.partition("services:")[2], re.MULTILINE)
 
-    assert services == ["valkey", "server", "worker", "collector", "tempo", "prometheus", "grafana"]
+    assert services == [
+        *["valkey", "server", "admin", "autoscaler", "worker"],
+        *["collector", "tempo", "prometheus", "grafana"],
+    ]
     for path in re.findall(r"\./([\w/.]+):/", text):
         assert (ROOT / "deploy" / path).exists(), path
     tempo = (ROOT / "deploy" / "otel" / "tempo.yaml").read_text(encoding="utf-8")

@@ -1,8 +1,9 @@
 """The Python blocks of a page, by a simple rule.
 
-A block that opens with a comment naming a file (`# tasks.py`) is written to that file; the same name again adds to it.
-A worker runs the tasks of tasks.py, and pytest the tests of test_*.py. The other blocks of a page run in order, as one
-program, with `await` wherever it stands. Only a block below `<!-- no-run: reason -->` is left alone.
+A block that opens with a comment naming a file (`# tasks.py`, `# shop/tasks.py`) is written to that file; the same name
+again adds to it. A worker runs the tasks of tasks.py or shop/tasks.py, and pytest the tests of test_*.py. The other
+blocks of a page run in order, as one program, with `await` wherever it stands. Only a block below
+`<!-- no-run: reason -->` is left alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _BLOCK: Final = re.compile(
     r"^(?P<mark><!-- no-run: (?P<reason>[^\n]+) -->\n+)?```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_FILE: Final = re.compile(r"# (\w+\.py)\b")
+_FILE: Final = re.compile(r"# ((?:\w+/)*\w+\.py)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,12 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def blocks(page: Path, language: str) -> list[Block]:
-    """The page's blocks in that language."""
+def blocks(page: Path, *languages: str) -> list[Block]:
+    """The page's blocks in these languages; in Python and shell if none is given."""
+    wanted = languages or ("python", "sh")
     text = page.read_text(encoding="utf-8")
     return [
         Block(found["language"], found["code"], text.count("\n", 0, found.start("code")) + 1, found["reason"] or "")
         for found in _BLOCK.finditer(text)
-        if found["language"] == language
+        if found["language"] in wanted
     ]

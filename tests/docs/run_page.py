@@ -11,26 +11,32 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.docs.pages import Block, blocks
 
+#: Shorter than the timeout of a test.
+TIMEOUT_S: Final = 120
 
-def write_files(found: list[Block], folder: Path) -> None:
-    """Puts the blocks that name a file where they say."""
-    for block in found:
-        if block.file is not None:
-            with (folder / block.file).open("a", encoding="utf-8") as file:
-                file.write(block.code + "\n")
+
+def write_file(block: Block, folder: Path) -> None:
+    """Adds a block to the file that it names."""
+    assert block.file is not None
+    path = folder / block.file
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(block.code + "\n")
 
 
 @contextmanager
 def worker_for(folder: Path) -> Generator[None, None, None]:
-    """A worker for the page's tasks.py, where it has one."""
-    if not (folder / "tasks.py").exists():
+    """A worker for the page's tasks, where it has any."""
+    modules = [module for module in ("tasks", "shop.tasks") if (folder / f"{module.replace('.', '/')}.py").exists()]
+    if not modules:
         yield
         return
-    worker = subprocess.Popen([sys.executable, "-m", "rota.cli.main", "worker", "tasks:rota", "--grace", "1"])
+    words = [sys.executable, "-m", "rota.cli.main", "worker", f"{modules[0]}:rota", "--grace", "1"]
+    worker = subprocess.Popen(words)
     try:
         yield
     finally:
@@ -42,12 +48,26 @@ async def run_blocks(found: list[Block], page: Path) -> None:
     """Runs the blocks in one namespace. Errors show the page and its line."""
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in found:
-        tree = ast.parse(block.code)
-        ast.increment_lineno(tree, block.line - 1)
-        code = compile(tree, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        ended = eval(code, namespace)
-        if inspect.iscoroutine(ended):
-            await ended
+        await run_block(block, page, namespace)
+
+
+async def run_block(block: Block, page: Path, namespace: dict[str, Any]) -> None:
+    """Runs one block. Errors show the page and its line."""
+    tree = ast.parse(block.code)
+    ast.increment_lineno(tree, block.line - 1)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "timeout" and isinstance(node.value, ast.Constant):
+            _lengthen(node.value)
+    code = compile(tree, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    ended = eval(code, namespace)
+    if inspect.iscoroutine(ended):
+        await ended
+
+
+def _lengthen(timeout: ast.Constant) -> None:
+    """Raises a timeout of seconds: a page shows one that suits a user, and a busy machine needs a longer one."""
+    if isinstance(timeout.value, int | float) and timeout.value >= 5:
+        timeout.value = max(timeout.value, TIMEOUT_S)
 
 
 def main(page: Path, folder: Path) -> None:
@@ -55,7 +75,9 @@ def main(page: Path, folder: Path) -> None:
     found = [block for block in blocks(page, "python") if not block.reason]
     os.chdir(folder)
     sys.path.insert(0, str(folder))
-    write_files(found, folder)
+    for block in found:
+        if block.file is not None:
+            write_file(block, folder)
     tests = sorted(str(path) for path in folder.glob("test_*.py"))
     if tests:
         subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], check=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rota
-from docs import generate, http_api, seeds
-from rota.core.job import Options
-from rota.core.states import JobState
+from docs import generate, http_api, requirements
+from rota.core.job_options import Options
+from rota.core.state_transitions import JobState
 from tests.docs.pages import ROOT, pages
 
 
@@ -27,30 +27,36 @@ def test_the_openapi_document_that_is_kept_is_the_one_that_is_served() -> None:
     assert kept == http_api.openapi_text(), "run: .venv/bin/python -m docs.generate"
 
 
+def test_the_acl_files_are_what_the_generator_would_write() -> None:
+    kept = {path: path.read_text(encoding="utf-8") for path in (ROOT / "deploy" / "acl").iterdir()}
+
+    assert kept == generate.acl_files(), "run: .venv/bin/python -m docs.generate"
+
+
 def test_every_part_that_can_be_generated_is_on_a_page() -> None:
     shown = {name for page in pages() for name in re.findall(r"<!-- generated: ([\w-]+) -->", page.read_text())}
 
     assert shown == set(generate.PARTS)
 
 
-def test_every_row_of_the_engine_is_shown_by_a_test() -> None:
-    assert seeds.missing(seeds.read_seeds(), seeds.find_tests()) == []
+def test_every_requirement_of_the_engine_has_a_test() -> None:
+    assert requirements.read_requirements().untested(requirements.find_tests()) == []
 
 
-def test_no_test_names_a_row_that_does_not_exist() -> None:
-    assert set(seeds.find_tests()) <= set(seeds.read_seeds().behaviours)
+def test_no_test_is_marked_with_an_unknown_requirement() -> None:
+    assert set(requirements.find_tests()) <= set(requirements.read_requirements().behaviours)
 
 
-def test_rows_are_found_in_the_docstrings_of_tests_alone(tmp_path: Path) -> None:
+def test_requirements_are_read_from_the_markers_of_tests_alone(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text(
-        '"""S0-1 of the module does not count."""\n'
-        'def test_one():\n    """S0-2, S4-24: two rows."""\n'
-        'def helper():\n    """S0-3"""\n'
-        'class TestMany:\n    async def test_two(self):\n        """S0-2."""\n'
+        '"""S0-1 in prose does not count."""\n'
+        '@pytest.mark.requirement("S0-2", "S4-24")\ndef test_one():\n    """S0-5: prose."""\n'
+        '@pytest.mark.requirement("S0-3")\ndef helper(): ...\n'
+        'class TestMany:\n    @other\n    @pytest.mark.requirement("S0-2")\n    async def test_two(self): ...\n'
     )
     (tmp_path / "test_b.py").write_text("def half written(")
 
-    assert seeds.find_tests(tmp_path) == {
+    assert requirements.find_tests(tmp_path) == {
         "S0-2": ["test_a.py::test_one", "test_a.py::TestMany::test_two"],
         "S4-24": ["test_a.py::test_one"],
     }
@@ -67,8 +73,9 @@ def test_the_page_of_options_has_all_of_them() -> None:
     text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
     internal = {"timeout_ms": "timeout", "progress_timeout_ms": "progress_timeout"}
     names = {internal.get(name, name) for name in Options.__struct_fields__ if not name.startswith("expires_")}
-    # Written by the workflow that a job belongs to, by `rota.otel`, and from its tags and indexed parameters.
-    names -= {"workflow", "trace", "terms"}
+    # Written by the workflow that a job belongs to, by `rota.otel`, by the caller of the HTTP API or the command line,
+    # and from its tags and indexed parameters.
+    names -= {"workflow", "trace", "enqueued_by", "terms"}
 
     for name in names | {"id", "queue", "delay", "run_at", "expires", "on_same_id", "run_in", "name"}:
         assert f"| `{name}`" in text, f"{name} is not on the page"

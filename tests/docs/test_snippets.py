@@ -16,7 +16,6 @@ from tests.docs.pages import ROOT, Block, blocks, pages
 from tests.servers import OwnServers
 
 #: Each page starts several processes, and the machine may be busy.
-pytestmark = pytest.mark.timeout(120)
 
 
 def _name(page: Path) -> str:

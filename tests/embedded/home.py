@@ -1,4 +1,4 @@
-"""A directory with an embedded server, and processes that use it; all of it can be killed for real."""
+"""A directory with an embedded server, and client processes; each process can be killed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
@@ -16,15 +17,15 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from rota.embedded import EmbeddedServer, running_url
-from rota.embedded_guard import CLIENTS_LOCK, GUARD_LOCK, is_locked, open_lock, read_pid, try_exclusive
+from rota.embedded.launcher import EmbeddedServer, running_url
+from rota.embedded.valkey_supervisor import CLIENTS_LOCK, SUPERVISOR_LOCK, is_locked, open_lock, read_pid, try_exclusive
 from tests.eventually import eventually_sync
 
-#: Does what it is told, line by line, so that a test decides the moment.
+#: Runs one command per input line, so that a test controls the timing.
 _CLIENT: Final = """
 import os, sys
 from pathlib import Path
-from rota.embedded import EmbeddedServer
+from rota.embedded.launcher import EmbeddedServer
 
 def fork():
     child = os.fork()
@@ -34,15 +35,15 @@ def fork():
     os.waitpid(child, 0)
 
 server = EmbeddedServer(Path(sys.argv[1]))
-orders = {"ensure": server.ensure, "release": server.release, "fork": fork}
+commands = {"ensure": server.ensure, "release": server.release, "fork": fork}
 print("ready", flush=True)
 for line in sys.stdin:
-    print(orders[line.strip()](), flush=True)
+    print(commands[line.strip()](), flush=True)
 """
 
 
 class Client:
-    """A process of its own with one `EmbeddedServer`."""
+    """A client process with one `EmbeddedServer`."""
 
     def __init__(self, directory: Path) -> None:
         self._process = subprocess.Popen(
@@ -50,34 +51,34 @@ class Client:
         )
         assert self.answer() == "ready"
 
-    def tell(self, order: str) -> None:
-        """Returns at once; `answer` waits for the end."""
+    def send(self, command: str) -> None:
+        """Sends a command. `answer` waits for its result."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{order}\n")
+        self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
 
     def answer(self) -> str:
-        """What the oldest unanswered order gave."""
+        """Returns the result of the oldest pending command."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
-    def do(self, order: str) -> str:
-        """Tells, and waits."""
-        self.tell(order)
+    def do(self, command: str) -> str:
+        """Sends a command and returns its result."""
+        self.send(command)
         return self.answer()
 
     def exit(self) -> None:
-        """An ordinary end, without `release`."""
+        """Ends the process normally, without `release`."""
         self._process.communicate(timeout=10)
 
     def kill(self) -> None:
-        """SIGKILL, and wait. Harmless when it has ended."""
+        """Kills the process and waits. Harmless if it has ended."""
         self._process.kill()
         self._process.communicate()
 
 
 class Home:
-    """A project folder, its `.rota` directory, and all that runs on it."""
+    """A project folder, its `.rota` directory, and the processes that use it."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rota-", dir="/tmp")).resolve()
@@ -86,36 +87,36 @@ class Home:
         self._servers: list[EmbeddedServer] = []
 
     def client(self) -> Client:
-        """A started process that has asked for nothing yet."""
+        """Returns a running client process that has not used the server yet."""
         client = Client(self.directory)
         self._clients.append(client)
         return client
 
     def server(self) -> EmbeddedServer:
-        """A share of the test process itself, not taken yet."""
+        """Returns a client in the test process itself, not connected yet."""
         server = EmbeddedServer(self.directory)
         self._servers.append(server)
         return server
 
     def redis(self) -> redis.Redis:
-        """A connection to what runs now."""
+        """Returns a connection to the running server."""
         url = running_url(self.directory)
         assert url is not None, "nothing is running"
         return connect(url)
 
     def server_pid(self) -> int:
-        """As the server itself says."""
+        """Returns the pid reported by the server."""
         with self.redis() as connection:
             return pid_of(connection)
 
-    def guard_pid(self) -> int:
-        """As the guard has written."""
-        pid = read_pid(self.directory / GUARD_LOCK)
+    def supervisor_pid(self) -> int:
+        """Returns the pid written by the supervisor."""
+        pid = read_pid(self.directory / SUPERVISOR_LOCK)
         assert pid is not None
         return pid
 
     def has_clients(self) -> bool:
-        """Whether a guard that looked now would see somebody; also true for the moment in which one looks."""
+        """Returns whether a supervisor would find a client; also true while one checks."""
         lock = open_lock(self.directory / CLIENTS_LOCK)
         try:
             return not try_exclusive(lock)
@@ -123,21 +124,22 @@ class Home:
             os.close(lock)
 
     def is_stopping(self) -> bool:
-        """Whether the guard keeps clients out: not for the moment in which it looks, but for good."""
+        """Returns whether the supervisor is stopping the server, rather than just checking for clients."""
         return all(is_locked(self.directory / CLIENTS_LOCK) for _ in range(1_000))
 
     def wait_until_stopped(self) -> None:
-        """Until neither server nor guard is left."""
+        """Waits until server and supervisor have ended."""
         eventually_sync(lambda: not self._processes())
 
     def close(self) -> None:
-        """Ends every process, and removes the data."""
+        """Ends every process and removes the data."""
         for client in self._clients:
             client.kill()
         for server in self._servers:
             server.release()
         for process in self._processes():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # it was about to end by itself
+                process.kill()
         self.wait_until_stopped()
         shutil.rmtree(self.folder)
 
@@ -164,7 +166,7 @@ def pid_of(connection: redis.Redis) -> int:
 
 
 def is_gone(pid: int) -> bool:
-    """True also of a zombie, which an init that reaps nobody leaves for ever."""
+    """True also for a zombie: an init process that does not reap leaves it permanently."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

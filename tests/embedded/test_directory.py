@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rota import embedded
-from rota.embedded import EmbeddedServer, find_directory, running_url
+from rota.embedded import launcher as embedded
+from rota.embedded.launcher import EmbeddedServer, find_directory, make_private_directory, running_url
 from rota.errors import EmbeddedUnavailable
 from tests.embedded.home import Home, connect, pid_of
 
@@ -178,7 +178,7 @@ def test_it_is_imported_where_there_is_no_flock_and_says_what_to_do_there(home: 
     script = (
         "import sys\n"
         "sys.modules['fcntl'] = None\n"
-        "from rota.embedded import EmbeddedServer, running_url\n"
+        "from rota.embedded.launcher import EmbeddedServer, running_url\n"
         "sys.platform = 'win32'\n"
         "assert running_url() is None\n"
         "EmbeddedServer().ensure()\n"
@@ -188,3 +188,18 @@ def test_it_is_imported_where_there_is_no_flock_and_says_what_to_do_there(home: 
 
     assert "EmbeddedUnavailable: there is no embedded server for Windows" in process.stderr
     assert not home.directory.exists()
+
+
+def test_a_planted_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "public"
+    target.mkdir(mode=0o755)
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / ".rota").symlink_to(target)
+    inside = repository / "src"
+    inside.mkdir()
+
+    assert find_directory(inside) == inside / ".rota"
+    with pytest.raises(PermissionError, match="symbolic link"):
+        make_private_directory(find_directory(repository))
+    assert target.stat().st_mode & 0o777 == 0o755

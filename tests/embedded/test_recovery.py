@@ -18,13 +18,13 @@ from tests.eventually import eventually_sync
 _FILL = "for i = 1, ARGV[1] do redis.call('SET', 'key' .. i, i) end"
 
 
-def test_data_survives_the_kill_of_client_guard_and_server_at_once(home: Home) -> None:
+def test_data_survives_the_kill_of_client_supervisor_and_server_at_once(home: Home) -> None:
     client = home.client()
     client.do("ensure")
     with home.redis() as connection:
         connection.set("kept", "1")
 
-    kill(home.guard_pid(), home.server_pid())
+    kill(home.supervisor_pid(), home.server_pid())
     client.kill()
 
     with connect(home.server().ensure()) as connection:
@@ -35,7 +35,7 @@ def test_half_a_command_at_the_end_of_the_append_only_file_is_dropped(home: Home
     home.server().ensure()
     with home.redis() as connection:
         connection.set("kept", "1")
-    kill(home.guard_pid(), home.server_pid())
+    kill(home.supervisor_pid(), home.server_pid())
     (log,) = (home.directory / "appendonlydir").glob("*.incr.aof")
     with log.open("ab") as file:
         file.write(b"*3\r\n$3\r\nSET\r\n$4\r\nha")
@@ -62,7 +62,7 @@ def test_a_killed_server_is_revived_by_ensure(home: Home) -> None:
     killed = home.server_pid()
 
     kill(killed)
-    other.tell("ensure")
+    other.send("ensure")
 
     assert server.ensure() == other.answer() == url
     assert home.server_pid() != killed
@@ -70,14 +70,14 @@ def test_a_killed_server_is_revived_by_ensure(home: Home) -> None:
         assert connection.get("kept") == b"1"
 
 
-def test_a_server_that_lost_its_guard_gets_a_new_one_and_still_stops_in_the_end(home: Home) -> None:
+def test_a_server_that_lost_its_supervisor_gets_a_new_one_and_still_stops_in_the_end(home: Home) -> None:
     first, second = home.client(), home.client()
     first.do("ensure")
-    server, guard = home.server_pid(), home.guard_pid()
+    server, supervisor = home.server_pid(), home.supervisor_pid()
 
-    kill(guard)
+    kill(supervisor)
     second.do("ensure")
-    eventually_sync(lambda: home.guard_pid() != guard)
+    eventually_sync(lambda: home.supervisor_pid() != supervisor)
     assert home.server_pid() == server
 
     first.kill()
@@ -86,14 +86,14 @@ def test_a_server_that_lost_its_guard_gets_a_new_one_and_still_stops_in_the_end(
     home.wait_until_stopped()
 
 
-def test_a_guard_that_is_terminated_stops_its_server_in_order(home: Home) -> None:
+def test_a_supervisor_that_is_terminated_stops_its_server_in_order(home: Home) -> None:
     server = home.server()
     url = server.ensure()
     with connect(url) as connection:
         connection.set("kept", "1")
     before = home.server_pid()
 
-    os.kill(home.guard_pid(), signal.SIGTERM)
+    os.kill(home.supervisor_pid(), signal.SIGTERM)
     eventually_sync(lambda: is_gone(before))
 
     with connect(server.ensure()) as connection:
@@ -101,18 +101,18 @@ def test_a_guard_that_is_terminated_stops_its_server_in_order(home: Home) -> Non
     assert "ready to exit" in (home.directory / "valkey.log").read_text()
 
 
-def test_a_guard_whose_connection_is_cut_goes_on_guarding(home: Home) -> None:
+def test_a_supervisor_whose_connection_is_cut_keeps_supervising(home: Home) -> None:
     client = home.client()
     client.do("ensure")
-    server, guard = home.server_pid(), home.guard_pid()
+    server, supervisor = home.server_pid(), home.supervisor_pid()
 
     with home.redis() as connection:
         connection.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        eventually_sync(lambda: len(connection.client_list()) == 2)  # ours, and the guard's new one
+        eventually_sync(lambda: len(connection.client_list()) == 2)  # ours, and the supervisor's new one
 
-    assert (home.server_pid(), home.guard_pid()) == (server, guard)
+    assert (home.server_pid(), home.supervisor_pid()) == (server, supervisor)
     client.kill()
-    eventually_sync(lambda: is_gone(server) and is_gone(guard))
+    eventually_sync(lambda: is_gone(server) and is_gone(supervisor))
 
 
 def test_ensure_waits_for_a_server_that_is_loading_its_data(home: Home) -> None:
@@ -155,7 +155,7 @@ def test_a_removed_directory_means_a_new_server_in_which_the_old_share_counts(ho
 def test_a_server_that_cannot_start_says_why_and_leaves_nothing_running(home: Home) -> None:
     server = home.server()
     server.ensure()
-    kill(home.guard_pid(), home.server_pid())
+    kill(home.supervisor_pid(), home.server_pid())
     (manifest,) = (home.directory / "appendonlydir").glob("*.manifest")
     manifest.write_text("nonsense\n")
 

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from rota import embedded
-from rota.embedded import running_url
+from rota.embedded import launcher as embedded
+from rota.embedded.launcher import running_url
 from tests.embedded.home import Client, Home, connect, is_gone, pid_of
 from tests.eventually import eventually_sync
 
@@ -17,7 +17,7 @@ def test_processes_that_start_at_the_same_moment_share_one_server(home: Home) ->
     clients = [home.client() for _ in range(4)]
 
     for client in clients:
-        client.tell("ensure")
+        client.send("ensure")
     urls = [client.answer() for client in clients]
 
     assert set(urls) == {f"unix://{home.directory}/valkey.sock"}
@@ -44,11 +44,11 @@ def test_the_server_stays_for_as_long_as_one_client_does(home: Home, monkeypatch
 def test_the_server_stops_when_its_last_client_leaves(home: Home, leave: str) -> None:
     client = home.client()
     client.do("ensure")
-    server, guard = home.server_pid(), home.guard_pid()
+    server, supervisor = home.server_pid(), home.supervisor_pid()
 
     leave_by(client, leave)
 
-    eventually_sync(lambda: is_gone(server) and is_gone(guard))
+    eventually_sync(lambda: is_gone(server) and is_gone(supervisor))
     assert running_url(home.directory) is None
     assert not (home.directory / "valkey.sock").exists()
 
@@ -112,7 +112,7 @@ def test_a_client_that_arrives_while_the_server_is_stopping_waits_for_the_next_o
     os.kill(stopping, signal.SIGSTOP)  # so that it takes as long to stop as we like
     leaves.release()
     eventually_sync(home.is_stopping)
-    arrives.tell("ensure")
+    arrives.send("ensure")
     os.kill(stopping, signal.SIGCONT)
 
     with connect(arrives.answer()) as connection:
@@ -132,7 +132,7 @@ def test_clients_that_arrive_in_the_moment_of_the_shutdown_always_get_a_working_
             assert connection.incr("rounds") == number
             pids.add(pid_of(connection))
         server.release()
-        # The guard has its lock: it is stopping the server, has done so, or was just looking whether anybody is left.
+        # The supervisor holds the lock: it is stopping the server, has stopped it, or checks for clients.
         eventually_sync(lambda: home.has_clients() or running_url(home.directory) is None)
 
     assert len(pids) > 1

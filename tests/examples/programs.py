@@ -34,7 +34,7 @@ def run_program(*words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = N
 def running_worker(
     app: str, *options: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> Generator[subprocess.Popen[str], None, None]:
-    """`rota worker <app>`, stopped with SIGTERM at the end; it must stop well."""
+    """`rota worker <app>`, which serves its queues; stopped with SIGTERM at the end; it must stop well."""
     worker = subprocess.Popen(
         [sys.executable, "-m", "rota.cli.main", "worker", app, *options],
         cwd=cwd,
@@ -44,6 +44,8 @@ def running_worker(
         text=True,
     )
     try:
+        assert worker.stdout is not None
+        any(" serves " in line for line in worker.stdout)  # until it is registered, or ends
         yield worker
     finally:
         worker.send_signal(signal.SIGTERM)

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-import pytest
 
 from examples.demo.kinds import KINDS, LAST
 from examples.demo.orders import WORKFLOWS
@@ -20,7 +19,6 @@ from tests.eventually import eventually_sync
 from tests.examples.programs import ROOT
 
 #: It takes 20 s alone on a machine; others may be using it.
-pytestmark = pytest.mark.timeout(150)
 
 
 @contextmanager
@@ -60,7 +58,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:
         while " s  " not in process.stdout.readline():
             assert process.poll() is None
         started = {*psutil.Process(process.pid).children(recursive=True), *_processes(tmp_path)}
-        assert len(started) >= 6, "two workers with a runner each, the server and its guard"
+        assert len(started) >= 6, "two workers with a runner each, the server and its supervisor"
 
         os.killpg(process.pid, signal.SIGINT)
         printed, _ = process.communicate(timeout=60)
@@ -73,11 +71,11 @@ def test_ctrl_c_ends_it_and_leaves_nothing_running(tmp_path: Path) -> None:
 
 
 def _processes(folder: Path) -> list[psutil.Process]:
-    """The embedded server, and its guard, which has the folder on its command line."""
+    """The embedded server, and its supervisor, which has the folder on its command line."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter(["cmdline"]):
         words: list[str] = process.info["cmdline"] or []
-        if any("embedded_guard" in word for word in words) and any(str(folder) in word for word in words):
+        if any("embedded/valkey_supervisor" in word for word in words) and any(str(folder) in word for word in words):
             with suppress(psutil.NoSuchProcess):  # it puts itself into the background, and the first of the two ends
                 found += [process, *process.children()]
     return found

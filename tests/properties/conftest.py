@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from rota.store import scripts
-from tests.properties.frame import FROZEN, Bench, Repeating
+from rota.store.redis import script_compiler
+from tests.properties.state_machine import FROZEN, Bench, Repeating
 from tests.servers import Server
 from tests.store.driver import Driver
 
@@ -16,20 +16,20 @@ from tests.store.driver import Driver
 @pytest.fixture
 def bench(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """What the machines of one test share."""
-    plain = scripts._text_of
+    plain = script_compiler._include
 
     def with_frozen_clock(name: str, clock: str = "") -> str:
         if name == "now_ms" and clock == FROZEN:
             return f'local function now_ms()\n  return tonumber(redis.call("GET", "{FROZEN}"))\nend\n'
         return plain(name, clock)
 
-    monkeypatch.setattr(scripts, "_text_of", with_frozen_clock)
+    monkeypatch.setattr(script_compiler, "_include", with_frozen_clock)
     loop = asyncio.new_event_loop()
     driver = Driver(server, "p")
-    gateway = Repeating(driver.gateway.address, clock=FROZEN)
-    yield Bench(driver, gateway, loop)
+    redis_client = Repeating(driver.redis_client.address, clock=FROZEN)
+    yield Bench(driver, redis_client, loop)
     driver.redis.delete(FROZEN)
-    loop.run_until_complete(gateway.close())
+    loop.run_until_complete(redis_client.close())
     loop.run_until_complete(driver.close())
     loop.close()
 

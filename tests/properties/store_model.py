@@ -1,6 +1,6 @@
 """The store as a dictionary: what every call should do, written down a second time, without a server.
 
-Times are milliseconds of a clock that only moves when it is told to, so the model is exact.
+Times are milliseconds of a clock that only the test moves, so the model is exact.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rota.core.job import Counts
+from rota.core.job_record import AttemptCounts
 
 LEASE_MS: Final = 4_500
 TICK_GAP_MS: Final = 2_200
-#: A heartbeat this much later than a claim should have named it.
-HEARD_MS: Final = 1_000
 WAITING: Final = ("pending", "scheduled")
 FINISHED: Final = ("completed", "failed", "cancelled")
-NOBODY: Final = "-"
+UNCLAIMED: Final = "-"
 
 
 @dataclass
@@ -37,11 +35,10 @@ class Run:
     at_most_once: bool = False
     keeps_nothing: bool = False
     terms: tuple[str, ...] = ()
-    claim: str = NOBODY
-    worker: str = NOBODY
+    claim: str = UNCLAIMED
+    worker: str = UNCLAIMED
     claimed_at: int = 0
     lease: int = 0
-    is_renewed: bool = False
     attempt: int = 0
     failures: int = 0
     stalls: int = 0
@@ -61,8 +58,8 @@ class Run:
         return not self.is_finished or self.is_stopping
 
     @property
-    def counts(self) -> Counts:
-        return Counts(self.attempt, self.failures, self.stalls, self.snoozes, self.handbacks)
+    def counts(self) -> AttemptCounts:
+        return AttemptCounts(self.attempt, self.failures, self.stalls, self.snoozes, self.handbacks)
 
 
 @dataclass
@@ -71,7 +68,9 @@ class Model:
 
     now: int
     runs: dict[str, Run] = field(default_factory=dict[str, Run])
-    beats: dict[str, int] = field(default_factory=dict[str, int])
+    #: Worker -> its latest claim that brought jobs, and the token of the latest that it gave up.
+    last_claims: dict[str, str] = field(default_factory=dict[str, str])
+    given_up: dict[str, str] = field(default_factory=dict[str, str])
     is_paused: bool = False
     last_tick: int | None = None
     grace_until: int = 0
@@ -141,12 +140,12 @@ class Model:
             return "waiting" if run.state in WAITING else run.state
         if self.holder(run.id) is not None:
             return "in_use"
-        run.state, run.due, run.claim = "pending", self.now, NOBODY
+        run.state, run.due, run.claim = "pending", self.now, UNCLAIMED
         run.failures = run.stalls = run.snoozes = run.handbacks = 0
         return "redriven"
 
     def purge(self, limit: int) -> int:
-        gone = [*self.pending(), *self.scheduled()][:limit]
+        gone = [*self.scheduled(), *self.pending()][:limit]
         for run in gone:
             self._forget(run)
         return len(gone)
@@ -158,23 +157,25 @@ class Model:
         taken = [] if self.is_paused else self.pending()[:limit]
         if taken:
             self.fence += 1
+            self.last_claims[worker] = f"{self.fence}.{token}"
         for run in taken:
             run.state, run.claim, run.worker = "processing", f"{self.fence}.{token}", worker
-            run.claimed_at, run.lease, run.is_renewed = self.now, self.now + LEASE_MS, False
+            run.claimed_at, run.lease = self.now, self.now + LEASE_MS
             run.expires = None
             run.attempt += 1
             self.counted["started"] += 1
             self.counted["waited_ms"] += self.now - run.due
         return taken
 
-    def heartbeat(self, worker: str, held: Sequence[tuple[str, str]]) -> dict[str, str]:
+    def heartbeat(self, worker: str, held: Sequence[tuple[str, str]], given_up: str = "") -> dict[str, str]:
+        """`given_up`: the token of a claim that the worker gives up."""
         self._tick()
-        self.beats[worker] = self.now
+        if given_up:
+            self.given_up[worker] = given_up
         told: dict[str, str] = {}
         for name, claim in held:
             run = self.runs.get(name)
             if run is not None and run.claim == claim and run.state == "processing":
-                run.is_renewed = run.is_renewed or self.now > run.claimed_at
                 run.lease = self.now + LEASE_MS
             elif run is not None and run.claim == claim and run.state == "cancelled":
                 told[name] = "cancelled"
@@ -229,9 +230,6 @@ class Model:
     def lose(self, name: str) -> None:
         self._come_back(self.runs[name], is_charged=True, is_started=True)
 
-    def leave(self, worker: str) -> None:
-        self.beats.pop(worker, None)
-
     # --- within ------------------------------------------------------------------------------------------------
 
     def _tick(self) -> bool:
@@ -251,9 +249,10 @@ class Model:
             return
         for run in list(self.runs.values()):
             if run.state == "processing" and run.lease <= self.now:
-                never_heard = not run.is_renewed and self.beats.get(run.worker, 0) - run.claimed_at >= HEARD_MS
-                run.claim = NOBODY
-                self._come_back(run, is_charged=not never_heard, is_started=not never_heard)
+                is_latest = run.claim == self.last_claims.get(run.worker)
+                is_given_up = is_latest and run.claim.partition(".")[2] == self.given_up.get(run.worker)
+                run.claim = UNCLAIMED
+                self._come_back(run, is_charged=not is_given_up, is_started=not is_given_up)
             elif run.is_stopping and run.lease <= self.now:
                 self._release(run)
         self._expire()

@@ -12,14 +12,16 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from rota.core.history import COUNTS, MINUTE_MS, Counted
-from rota.core.job import JobRef, Keep, encode_run
-from rota.core.states import JobState
-from rota.store.door import NewJob
-from rota.store.reports import Cancelled as GivenUp
-from rota.store.reports import Claimed, Completed, Failed, Lost, Report, Returned, Snoozed
-from rota.store.tallies import Tallies
-from tests.properties.frame import EPOCH_MS, Bench, Chance, Machine, Steps, choose, rarely, run_examples, walk
+from rota.core.ids import JobRef, encode_run
+from rota.core.job_options import Keep
+from rota.core.metric_series import COUNTS, MINUTE_MS, Counts
+from rota.core.state_transitions import JobState
+from rota.store.claim_replies import ClaimedJob
+from rota.store.enqueue_batcher import NewJob
+from rota.store.metric_counters import CounterStore
+from rota.store.report_encoding import CancelConfirmed, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.report_encoding import Cancelled as GivenUp
+from tests.properties.state_machine import EPOCH_MS, Bench, Chance, Machine, Steps, choose, rarely, run_examples, walk
 from tests.properties.store_model import LEASE_MS, Model, Run
 from tests.scale import IS_LONG
 from tests.store.driver import QUEUE, STATES, new_job
@@ -30,7 +32,7 @@ PRIORITIES: Final = (-10, 0, 0, 0, 10)
 #: None: there is no next time.
 DELAYS: Final = (None, 0, 0, 1, 1_000, 5_000)
 OPERATIONS: Final = ("open", "open", "paused", "purge", "leave", "sweep")
-VERBS: Final = ("complete", "fail", "fail", "snooze", "return", "give up", "lose")
+VERBS: Final = ("complete", "fail", "fail", "snooze", "return", "give up", "confirm cancel", "lose")
 
 workers = st.sampled_from(WORKERS)
 delays = st.sampled_from(DELAYS)
@@ -60,6 +62,8 @@ class StoreMachine(Machine):
         self.model = Model(EPOCH_MS)
         super().__init__(bench, self.model)
         self.call = 0
+        #: Worker -> the number of its latest claim.
+        self.last_calls: dict[str, int] = {}
         #: run -> its id, for every run ever made
         self.ids_of: dict[str, str] = {}
 
@@ -135,12 +139,11 @@ class StoreMachine(Machine):
         if what == "purge":
             assert self.do(store.purge(QUEUE, 1), is_repeated) == self.model.purge(1)
         elif what == "leave":
-            self.do(store.leave(QUEUE), is_repeated)
-            self.model.leave(worker)
+            self.do(store.leave_queue(QUEUE), is_repeated)
         elif what == "sweep":
-            assert self.do(store.sweep(QUEUE), is_repeated) is False
+            assert self.do(store.apply_retention(QUEUE), is_repeated) is False
         else:
-            self.do(store.pause(QUEUE, wanted=what), is_repeated)
+            self.do(store.pause_queue(QUEUE, wanted=what), is_repeated)
             self.model.is_paused = what == "paused"
 
     # --- workers -----------------------------------------------------------------------------------------------
@@ -149,7 +152,8 @@ class StoreMachine(Machine):
     def claim(self, worker: str, limit: int, is_repeated: bool) -> None:
         self.call += 1
         call, token = self.call, f"t{self.call}"
-        claim = self.store(worker).claim(QUEUE, limit, call=call, token=token, lease_ms=LEASE_MS)
+        self.last_calls[worker] = call
+        claim = self.store(worker).claim(QUEUE, limit, call_number=call, claim_token=token, lease_ms=LEASE_MS)
         brought = self.do(claim, is_repeated).jobs
         expected = self.model.claim(worker, token, limit)
         assert [(job.run, job.claim, job.counts) for job in brought] == [
@@ -176,27 +180,31 @@ class StoreMachine(Machine):
             "snooze": (Snoozed(run, claim, f"+{delay or 0}"), lambda: model.snooze(run, delay or 0)),
             "return": (Returned(run, claim, started), lambda: model.hand_back(run, started)),
             "give up": (GivenUp(run, claim, "no"), lambda: model.give_up(run)),
+            "confirm cancel": (CancelConfirmed(run, claim), lambda: model.give_up(run)),
             "lose": (Lost(run, claim), lambda: model.lose(run)),
         }
         report, apply = reports[verb]
         refused = self.do(self.store("w1").report(QUEUE, [report]), is_repeated)
         expected = model.refusal(run, claim)
+        if verb == "confirm cancel" and expected == "cancelled":
+            assert refused == {}, "the handler was being stopped, and has"
+            return
         assert refused == ({} if expected is None else {run: expected})
         if expected is None:
             apply()
 
-    @rule(data=st.data(), worker=workers, count=st.integers(1, 3), is_repeated=st.booleans())
-    def heartbeat(self, data: Chance, worker: str, count: int, is_repeated: bool) -> None:
+    @rule(data=st.data(), worker=workers, count=st.integers(1, 3), gives_up=st.booleans(), is_repeated=st.booleans())
+    def heartbeat(self, data: Chance, worker: str, count: int, gives_up: bool, is_repeated: bool) -> None:
         named = {job.run: job for job in (self.some_claim(data) for _ in range(count))}
-        self._beat(worker, list(named.values()), is_repeated)
+        self._beat(worker, list(named.values()), self.last_calls.get(worker) if gives_up else None, is_repeated)
 
     @rule(data=st.data())
     def log_and_progress(self, data: Chance) -> None:
         job = self.some_claim(data)
         store, owns = self.store("w1"), self.owns(job)
         before = self.driver.hash("progress").get(job.run)
-        assert self.do(store.log(QUEUE, job.run, job.claim, 1, ["info x"])) == owns
-        self.do(store.progress(QUEUE, [(job.run, job.claim, "1", str(secrets.randbits(40)), "")]))
+        assert self.do(store.append_log(QUEUE, job.run, job.claim, 1, ["info x"])) == owns
+        self.do(store.save_progress(QUEUE, [(job.run, job.claim, "1", str(secrets.randbits(40)), "")]))
         assert (self.driver.hash("progress").get(job.run) != before) == owns
 
     # --- what must hold ----------------------------------------------------------------------------------------
@@ -237,7 +245,7 @@ class StoreMachine(Machine):
     def what_is_found_by_task_and_by_term_is_what_there_is(self) -> None:
         kept = {run.run: run for run in self.model.runs.values() if run.has_record}
         with self.driver.redis.pipeline(transaction=False) as pipe:
-            pipe.get(self.driver.key("column", "0000000"))
+            pipe.get(self.driver.key("task_index", "0000000"))
             pipe.hgetall(self.driver.key("terms"))
             pipe.zrange(self.driver.key("term", "tag=a"), 0, -1)
             column, terms, tagged = pipe.execute()
@@ -248,16 +256,16 @@ class StoreMachine(Machine):
     @invariant()
     def what_was_counted_is_what_has_happened(self) -> None:
         last = self.model.now // MINUTE_MS
-        (tally,) = self.do(Tallies(self.gateway, self.driver.keys).read([QUEUE], "minute", last - 60, last))
-        (found,) = tally.by_task().values() or [Counted()]
+        (tally,) = self.do(CounterStore(self.redis_client, self.driver.keys).read([QUEUE], "minute", last - 60, last))
+        (found,) = tally.total_by_task().values() or [Counts()]
         named = {name: getattr(found, name) for name in COUNTS[:8]}
         named |= {"waited_ms": found.wait.total_ms, "ran_ms": found.run.total_ms}
         assert named == {name: self.model.counted[name] for name in COUNTS}
         assert (found.wait.count, found.run.count) == (found.started, found.completed + found.failed)
         pages = Counter[int]()
-        for added in tally.pages.values():
+        for added in tally.intervals.values():
             pages.update(added)
-        assert +pages == +Counter(dict(enumerate(tally.sums)))
+        assert +pages == +Counter(dict(enumerate(tally.totals)))
 
     def _check_lines(self, lines: dict[str, str]) -> None:
         """What happened to each run: state, claim and counts."""
@@ -269,9 +277,7 @@ class StoreMachine(Machine):
             state, claim, *rest = line.split(" ")
             assert state == ("waiting" if run.state in ("pending", "scheduled") else run.state)
             assert claim == run.claim
-            assert tuple(map(int, rest[3:8])) == (
-                run.attempt, run.failures, run.stalls, run.snoozes, run.handbacks
-            )  # fmt: skip
+            assert tuple(map(int, rest[3:8])) == (run.attempt, run.failures, run.stalls, run.snoozes, run.handbacks)
         assert not lines, "lines of runs that the model has forgotten"
 
     # --- within ------------------------------------------------------------------------------------------------
@@ -282,10 +288,12 @@ class StoreMachine(Machine):
         run = choose(data, [*preferred * 3, *self.ids_of])
         return JobRef(QUEUE, self.ids_of[run], run)
 
-    def _beat(self, worker: str, jobs: list[Claimed], is_repeated: bool = False) -> None:
+    def _beat(
+        self, worker: str, jobs: list[ClaimedJob], given_up: int | None = None, is_repeated: bool = False
+    ) -> None:
         held = [(job.run, job.claim) for job in jobs]
-        told = self.do(self.store(worker).heartbeat(QUEUE, held, lease_ms=LEASE_MS), is_repeated)
-        assert told == self.model.heartbeat(worker, held)
+        told = self.do(self.store(worker).heartbeat(QUEUE, held, given_up=given_up, lease_ms=LEASE_MS), is_repeated)
+        assert told == self.model.heartbeat(worker, held, f"t{given_up}" if given_up else "")
 
 
 def _new_job(id: str, priority: int, delay: int, expiry: int | None, options: dict[str, Any]) -> NewJob:
@@ -301,9 +309,12 @@ def _run(ref: JobRef) -> str:
     return ref.run
 
 
+@pytest.mark.requirement(
+    "S0-3", "S0-5", "S0-8", "S0-15", "S2-7", "S2-9", "S2-19", "S4-24", "S4-27", "S4-33", "S4-34", "S4-36", "Q-9"
+)
 @pytest.mark.timeout(7_200 if IS_LONG else 600)
 def test_the_store_does_what_a_dictionary_would(bench: Bench) -> None:
-    """S0-3, S0-5, S0-8, S0-15, S2-7, S2-9, S2-19, S4-24, S4-27, S4-33, S4-34, S4-36, Q-9: in any order of calls."""
+    """In any order of calls."""
     run_examples(lambda: StoreMachine(bench), examples=600 if IS_LONG else 100, steps=60 if IS_LONG else 40)
 
 
@@ -317,14 +328,15 @@ STEPS: Final[Steps[StoreMachine]] = (
     (1, lambda m, rng: m.an_operator_acts(rng.choice(OPERATIONS), rng.choice(WORKERS), rarely(rng))),
     (5, lambda m, rng: m.claim(rng.choice(WORKERS), rng.choice([0, 1, 1, 2, 4]), rarely(rng))),
     (9, lambda m, rng: m.report(rng, rng.choice(VERBS), rng.choice(DELAYS), rarely(rng))),
-    (2, lambda m, rng: m.heartbeat(rng, rng.choice(WORKERS), rng.randint(1, 3), rarely(rng))),
+    (2, lambda m, rng: m.heartbeat(rng, rng.choice(WORKERS), rng.randint(1, 3), rarely(rng), rarely(rng))),
     (1, lambda m, rng: m.log_and_progress(rng)),
 )
 
 
+@pytest.mark.requirement("Q-9")
 @pytest.mark.timeout(7_200 if IS_LONG else 120)
 def test_the_store_does_what_a_dictionary_would_on_long_walks(bench: Bench) -> None:
-    """Q-9: the same machine, walked at random for longer."""
+    """The same machine, walked at random for longer."""
 
     def begun() -> StoreMachine:
         machine = StoreMachine(bench)

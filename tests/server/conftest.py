@@ -1,4 +1,4 @@
-"""The API as a program reaches it: requests through the ASGI application, on a real store."""
+"""Fixtures of the HTTP API: requests through the ASGI application, on a real store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fastapi import FastAPI
 
 from rota import Rota
 from rota.server import create_app
-from tests.client.hands import Hand
+from tests.client.manual_worker import Hand
 from tests.server.api import Api, open_api
 from tests.servers import Server
 
 
 @pytest.fixture
 async def rota(valkey: Server, namespace: str) -> AsyncIterator[Rota]:
-    """A client with an empty namespace, which declares no task: as of a server without a program."""
+    """A client with an empty namespace and no tasks, as in a server without an application."""
     rota = Rota(valkey.url, namespace=namespace)
     yield rota
     await rota.close()
@@ -24,20 +24,20 @@ async def rota(valkey: Server, namespace: str) -> AsyncIterator[Rota]:
 
 @pytest.fixture
 def app(rota: Rota) -> FastAPI:
-    """The API for everybody on this machine."""
+    """The API without authentication."""
     return create_app(rota, auth="none")
 
 
 @pytest.fixture
 async def api(app: FastAPI) -> AsyncIterator[Api]:
-    """Speaks to it."""
+    """A client of the API."""
     async with open_api(app) as api:
         yield api
 
 
 @pytest.fixture
 def guarded(rota: Rota) -> FastAPI:
-    """The API for those who have a token."""
+    """The API with token authentication."""
     return create_app(rota)
 
 

@@ -1,35 +1,50 @@
-"""The API behind a real socket, for what cannot be tried through ASGI alone: streams, hang-ups, foreign clients."""
+"""The API behind a real socket, for streams, disconnects and other clients."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from typing import Self
+from typing import Literal, Self
 
-import uvicorn
 from fastapi import FastAPI
 
+from rota.server.http.tls import TlsCertificate
+from rota.server.uvicorn_server import RotaServer, uvicorn_config
 from tests.eventually import eventually_sync
 
 
 class Live:
-    """An application served by uvicorn in a thread of its own, on the loopback: on a free port, unless told."""
+    """An application served by uvicorn in a thread, on the loopback, by default on a free port."""
 
-    def __init__(self, app: FastAPI, *, port: int = 0) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        *,
+        port: int = 0,
+        loop: Literal["auto", "asyncio"] = "auto",
+        tls: TlsCertificate | None = None,
+    ) -> None:
         self._socket = socket.create_server(("127.0.0.1", port))
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
-        self._server = uvicorn.Server(config)
+        self._scheme = "http" if tls is None else "https"
+        config = uvicorn_config(app, log_level="warning")
+        config.loop = loop
+        self._server = RotaServer(config, tls, on_listening=lambda _address: None)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Returns the port."""
         return self._socket.getsockname()[1]
 
     @property
+    def connections(self) -> int:
+        """Returns the number of open connections."""
+        return len(self._server.server_state.connections)
+
+    @property
     def url(self) -> str:
-        """The same, for a client."""
-        return f"http://127.0.0.1:{self.port}"
+        """Returns the base URL."""
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
         self._thread.start()

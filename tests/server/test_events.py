@@ -13,10 +13,14 @@ import pytest
 from fastapi import FastAPI
 
 from rota import Rota
+from rota.client.session import checked_session, sessions_of
 from rota.server import Role, create_app
-from rota.server.tokens import Tokens
+from rota.server.auth import authentication
+from rota.server.auth.api_tokens import Tokens
+from rota.server.routes import events
 from tests.eventually import eventually_sync
 from tests.server.live import Live
+from tests.servers import OwnServers
 
 Message = dict[str, Any]
 
@@ -78,7 +82,7 @@ def position(live: Live) -> str:
         return reader.next()["id"]
 
 
-def test_what_happens_is_told_with_ids_and_counts(live: Live) -> None:
+def test_events_carry_ids_and_counts(live: Live) -> None:
     at = position(live)
     with follow(live, after=at, topics="jobs,queues,stats") as reader:
         job_id = post(live, queue="mail", data={"secret stuff": 1})
@@ -93,7 +97,7 @@ def test_what_happens_is_told_with_ids_and_counts(live: Live) -> None:
         assert verbs(reader.next()) == [("mail", "pause", 1)]
 
 
-def test_a_reader_that_comes_back_misses_nothing_and_hears_nothing_twice(live: Live) -> None:
+def test_a_reader_that_reconnects_misses_nothing_and_receives_nothing_twice(live: Live) -> None:
     at = position(live)
     runs: list[str] = []
     sent: list[str] = []
@@ -103,7 +107,7 @@ def test_a_reader_that_comes_back_misses_nothing_and_hears_nothing_twice(live: L
             message = reader.next()
             at = message["id"]
             runs += message["data"]["changes"][0]["runs"]
-        # And while nobody follows:
+        # And without followers:
         sent += [post(live, queue="mail").partition(":")[2].partition("-")[0] for _ in range(2)]
     with follow(live, headers={"Last-Event-ID": at}) as reader:
         runs += reader.next()["data"]["changes"][0]["runs"]
@@ -111,19 +115,19 @@ def test_a_reader_that_comes_back_misses_nothing_and_hears_nothing_twice(live: L
     assert runs == sent
 
 
-def test_a_position_that_was_trimmed_away_is_told_to_read_again(live: Live, rota: Rota) -> None:
+def test_a_position_that_was_trimmed_away_yields_a_reset(live: Live, rota: Rota) -> None:
     at = position(live)
 
     @rota.task(queue="start")
     def noop() -> None: ...
 
     async def flood() -> None:
-        gateway = (await rota.checked_link()).gateway
+        redis_client = (await checked_session(rota)).redis
         for _ in range(3):
             await rota.enqueue(noop.call())
-        await gateway.command("XTRIM", rota.keys.queue("start", "events"), "MAXLEN", 1)
+        await redis_client.command("XTRIM", sessions_of(rota).keys.queue("start", "events"), "MAXLEN", 1)
 
-    rota.wait_for(flood())
+    sessions_of(rota).run_sync(flood())
     with follow(live, after=at) as reader:
         assert reader.next()["event"] == "reset"
     rota.close_sync()
@@ -157,8 +161,8 @@ def test_a_task_may_be_asked_for(live: Live) -> None:
     assert [(change["verb"], change["runs"]) for change in seen["data"]["changes"]] == [("enqueue", [run])]
 
 
-def test_a_token_for_one_queue_hears_of_no_other(rota: Rota) -> None:
-    text, _ = rota.wait_for(Tokens(rota).create(Role.VIEWER, queues=["mail"]))
+def test_a_token_for_one_queue_receives_no_events_of_others(rota: Rota) -> None:
+    text, _ = sessions_of(rota).run_sync(Tokens(rota).create(Role.VIEWER, queues=["mail"]))
     rota.close_sync()
     with Live(create_app(rota)) as live:
         with follow(live, token=text) as reader:
@@ -170,7 +174,7 @@ def test_a_token_for_one_queue_hears_of_no_other(rota: Rota) -> None:
                 for queue in ("images", "mail"):
                     await noop.using(queue=queue).enqueue()
 
-            rota.wait_for(both())
+            sessions_of(rota).run_sync(both())
             assert verbs(reader.next()) == [("mail", "enqueue", 1)]
         headers = {"Authorization": f"Bearer {text}"}
         assert httpx2.get(f"{live.url}/api/events?queue=images", headers=headers).status_code == 403
@@ -184,6 +188,36 @@ def test_there_are_not_more_readers_than_allowed(rota: Rota) -> None:
         refused = httpx2.get(f"{live.url}/api/events")
         assert refused.status_code == 503
         assert refused.headers["retry-after"]
+
+
+def test_a_stream_ends_when_its_token_is_revoked(rota: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(events, "RECHECK_S", 0.0)
+    monkeypatch.setattr(authentication, "TRUST_S", 0.0)
+    text, token = sessions_of(rota).run_sync(Tokens(rota).create(Role.VIEWER))
+    rota.close_sync()
+    app = create_app(rota)
+    with Live(app) as live, follow(live, token=text):
+        eventually_sync(lambda: app.state.rota_server.readers == 1)
+        sessions_of(rota).run_sync(Tokens(rota).revoke(token.id))
+
+        eventually_sync(lambda: app.state.rota_server.readers == 0)
+    rota.close_sync()
+
+
+def test_one_token_cannot_take_all_streams(rota: Rota) -> None:
+    first, second = (sessions_of(rota).run_sync(Tokens(rota).create(Role.VIEWER))[0] for _ in range(2))
+    rota.close_sync()
+    app = create_app(rota, max_readers=4)
+    with Live(app) as live, follow(live, token=first):
+        eventually_sync(lambda: app.state.rota_server.readers == 1)
+        refused = httpx2.get(f"{live.url}/api/events", headers={"Authorization": f"Bearer {first}"})
+        with follow(live, token=second):
+            eventually_sync(lambda: app.state.rota_server.readers == 2)
+    eventually_sync(lambda: not app.state.rota_server.readers_of)
+
+    assert refused.status_code == 429
+    rota.close_sync()
 
 
 def test_a_reader_that_leaves_leaves_nothing_behind(live: Live, app: FastAPI) -> None:
@@ -205,17 +239,20 @@ def test_one_connection_tells_of_workers_workflows_operations_and_schedules(live
         ask["POST"](f"{live.url}/api/workflows", json=steps).raise_for_status()
         where = {"action": "cancel", "where": {"queue": "mail"}}
         operation = ask["POST"](f"{live.url}/api/operations", json=where).json()["operation"]["id"]
-        rota.wait_for(_announce(rota, "w1"))
+        sessions_of(rota).run_sync(_announce(rota, "w1"))
         while not {"workers", "workflows", "operations", "schedules"} <= told.keys():
             body = reader.next()["data"]
             told |= {name: ids for name, ids in body.items() if name not in ("changes", "stats") and ids}
 
     assert told == {
-        "workers": ["w1"], "workflows": ["flow"], "operations": [operation], "schedules": ["mail:hourly"],
-    }  # fmt: skip
+        "workers": ["w1"],
+        "workflows": ["flow"],
+        "operations": [operation],
+        "schedules": ["mail:hourly"],
+    }
 
 
-def test_what_becomes_of_a_workflow_and_a_schedule_is_told(live: Live) -> None:
+def test_changes_of_a_workflow_and_a_schedule_are_streamed(live: Live) -> None:
     schedule = {"rule": {"every": 60}, "type": "x", "queue": "mail"}
     httpx2.put(f"{live.url}/api/schedules/hourly", json=schedule).raise_for_status()
     steps = {"name": "order", "id": "flow", "steps": [{"type": "x", "queue": "mail"}]}
@@ -232,15 +269,15 @@ def test_what_becomes_of_a_workflow_and_a_schedule_is_told(live: Live) -> None:
 
 
 async def _announce(rota: Rota, worker: str) -> None:
-    store = rota.connect(worker)
-    await store.announce('{"state":"active","queues":["mail"]}')
-    await store.gateway.close()
+    store = sessions_of(rota).connect(worker)
+    await store.renew_registration('{"state":"active","queues":["mail"]}')
+    await store.redis.close()
 
 
 def test_a_worker_that_only_says_it_lives_is_no_event(live: Live, rota: Rota) -> None:
-    rota.wait_for(_announce(rota, "w1"))
+    sessions_of(rota).run_sync(_announce(rota, "w1"))
     with follow(live, topics="workers,jobs") as reader:
-        rota.wait_for(_announce(rota, "w1"))
+        sessions_of(rota).run_sync(_announce(rota, "w1"))
         post(live, queue="mail")
         body = reader.next()["data"]
 
@@ -249,9 +286,25 @@ def test_a_worker_that_only_says_it_lives_is_no_event(live: Live, rota: Rota) ->
 
 
 def test_what_concerns_all_queues_is_refused_to_limited_tokens(rota: Rota) -> None:
-    text = rota.wait_for(Tokens(rota).create(Role.VIEWER, name="mail only", queues=["mail"]))[0]
+    text = sessions_of(rota).run_sync(Tokens(rota).create(Role.VIEWER, name="mail only", queues=["mail"]))[0]
     with Live(create_app(rota)) as live:
         headers = {"Authorization": f"Bearer {text}"}
         answer = httpx2.get(f"{live.url}/api/events", params={"topics": "workers"}, headers=headers)
 
     assert answer.status_code == 403
+
+
+def test_a_store_that_stops_responding_is_reported_within_seconds(own_server: OwnServers, namespace: str) -> None:
+    server = own_server()
+    with Live(create_app(Rota(server.url, namespace=namespace), auth="none")) as live, follow(live) as reader:
+        post(live, queue="mail")
+        assert reader.next()["event"] == "changes"
+        server.pause()
+        try:
+            silent = reader.next()
+        finally:
+            server.resume()
+        back = reader.next()
+
+    assert (silent["event"], silent["data"]) == ("store", {"is_responding": False})
+    assert (back["event"], back["data"]) == ("store", {"is_responding": True})

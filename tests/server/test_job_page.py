@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from rota import Rota
-from tests.client.hands import Hand
+from rota.client.session import checked_session, session_of
+from tests.client.manual_worker import Hand
 from tests.server.api import Api
 from tests.server.test_jobs import handle
 
@@ -19,8 +20,9 @@ async def test_every_attempt_says_who_when_and_how_it_ended(api: Api, rota: Rota
     detail = await api.job(job.id)
 
     assert [(one["attempt"], one["outcome"], one["worker"]) for one in detail["attempts"]] == [
-        (1, "failed", "w1"), (2, "running", "w1"),
-    ]  # fmt: skip
+        (1, "failed", "w1"),
+        (2, "running", "w1"),
+    ]
     first, second = detail["attempts"]
     assert "no route" in first["note"]
     assert first["started_at"] <= first["ended_at"] <= second["started_at"]
@@ -31,7 +33,7 @@ async def test_every_attempt_says_who_when_and_how_it_ended(api: Api, rota: Rota
     assert detail["run_number"] == 1
 
 
-async def test_attempts_before_a_redrive_are_told_beside_those_after_it(api: Api, rota: Rota, hand: Hand) -> None:
+async def test_attempts_before_a_redrive_are_listed_with_those_after_it(api: Api, rota: Rota, hand: Hand) -> None:
     job = await handle(rota, await api.enqueue(queue="mail", attempts=1))
     await hand.kill_off(job)
     await job.redrive()
@@ -55,8 +57,9 @@ async def test_a_job_names_those_before_and_behind_it(api: Api, rota: Rota, hand
 
     before = (await api.ask("GET", f"/api/jobs/{waiting[0]}/dependencies"))["jobs"]
     assert [(one["jobId"], one["status"], one["may_fail"]) for one in before] == [
-        (first, "PENDING", False), (second, "PENDING", True),
-    ]  # fmt: skip
+        (first, "PENDING", False),
+        (second, "PENDING", True),
+    ]
     page = await api.ask("GET", f"/api/jobs/{waiting[0]}/dependencies", params={"limit": 1})
     rest = await api.ask("GET", f"/api/jobs/{waiting[0]}/dependencies", params={"limit": 1, "cursor": page["cursor"]})
     assert ([*page["jobs"], *rest["jobs"]], rest["cursor"]) == (before, None)
@@ -84,11 +87,15 @@ async def test_a_job_knows_its_step_and_what_its_workflow_allows(api: Api, rota:
     job_id = flow["steps"][0]["jobId"]
 
     assert (await api.job(job_id))["step"] == {
-        "workflow": flow["id"], "name": "charge", "index": 0, "item": None, "is_undo": False,
-    }  # fmt: skip
+        "workflow": flow["id"],
+        "name": "charge",
+        "index": 0,
+        "item": None,
+        "is_undo": False,
+    }
     await hand.kill_off(await handle(rota, job_id))
-    await rota.tell_dependents("mail")
-    await (await rota.checked_flows()).drive_due()
+    await session_of(rota).notify_dependents("mail")
+    await (await checked_session(rota)).workflows.drive_due()
     assert "redrive" in (await api.job(job_id))["actions"]
     await api.ask("POST", f"/api/workflows/{flow['id']}/cancel")
     assert (await api.job(job_id))["actions"] == ["delete"], "its workflow is over"

@@ -6,17 +6,19 @@ import json
 from typing import Any
 
 from rota import Rota
+from rota.client.session import checked_session, session_of, sessions_of
 from rota.server import Role, create_app
-from rota.server.tokens import Tokens
-from tests.client.hands import Hand, calls_of
+from rota.server.auth.api_tokens import Tokens
+from rota.store.report_encoding import Lost
+from tests.client.manual_worker import Hand, calls_of
 from tests.server.api import Api, open_api
 from tests.server.test_jobs import handle
 from tests.servers import Server
 
 
 def alarms(answer: dict[str, Any]) -> dict[str, Any]:
-    """What needs attention, by kind, but for what is said of the test's server."""
-    return {one["kind"]: one for one in answer["attention"] if one["kind"] != "server"}
+    """The alerts by kind, without those about the test's server."""
+    return {one["kind"]: one for one in answer["alerts"] if one["kind"] != "server"}
 
 
 async def test_an_overview_says_how_every_queue_stands(api: Api, rota: Rota, hand: Hand) -> None:
@@ -25,7 +27,7 @@ async def test_an_overview_says_how_every_queue_stands(api: Api, rota: Rota, han
     for delay in (0, 60):
         await api.enqueue(queue="mail", delay=delay)
     await api.enqueue(queue="images")
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 4, "busy": 1}))
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"], "slots": 4, "busy": 1}))
 
     answer = await api.ask("GET", "/api/overview")
 
@@ -33,7 +35,7 @@ async def test_an_overview_says_how_every_queue_stands(api: Api, rota: Rota, han
     mail = answer["queues"][1]
     assert (mail["stats"]["PENDING"], mail["stats"]["SCHEDULED"], mail["stats"]["COMPLETED"]) == (1, 1, 1)
     assert (mail["workers"], mail["slots"], mail["busy"]) == (1, 4, 1)
-    assert (mail["lately"]["enqueued"], mail["lately"]["completed"]) == (3, 1)
+    assert (mail["last_5m"]["enqueued"], mail["last_5m"]["completed"]) == (3, 1)
     assert (len(mail["completed_per_minute"]), sum(mail["completed_per_minute"])) == (60, 1)
     assert sum(answer["stats"].values()) == 4
     assert answer["workers"] == {"alive": 1, "draining": 0, "dead": 0, "slots": 4, "busy": 1}
@@ -41,18 +43,18 @@ async def test_an_overview_says_how_every_queue_stands(api: Api, rota: Rota, han
     assert alarms(answer) == {}
 
 
-async def test_an_overview_says_what_needs_attention(api: Api, rota: Rota, hand: Hand, valkey: Server) -> None:
+async def test_an_overview_lists_alerts(api: Api, rota: Rota, hand: Hand, valkey: Server) -> None:
     for queue in ("mail", "mail", "images"):
         await hand.kill_off(await handle(rota, await api.enqueue(queue=queue)))
     await rota.queue("mail").pause()
     step = {"type": "example", "queue": "images", "name": "charge"}
     flow = (await api.ask("POST", "/api/workflows", json={"name": "order", "steps": [step]}, status=201))["workflow"]
     await hand.kill_off(await handle(rota, flow["steps"][0]["jobId"]))
-    await rota.tell_dependents("images")
-    await (await rota.checked_flows()).drive_due()
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"]}))
+    await session_of(rota).notify_dependents("images")
+    await (await checked_session(rota)).workflows.drive_due()
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"]}))
     with valkey.client() as client:
-        client.zincrby(rota.keys.shared("seen"), -60_000, "w1")
+        client.zincrby(sessions_of(rota).keys.shared("worker_seen"), -60_000, "w1")
 
     found = alarms(await api.ask("GET", "/api/overview"))
 
@@ -64,9 +66,9 @@ async def test_an_overview_says_what_needs_attention(api: Api, rota: Rota, hand:
 
 
 async def test_a_worker_that_took_its_leave_is_no_alarm(api: Api, rota: Rota, hand: Hand, valkey: Server) -> None:
-    await hand.store.announce(json.dumps({"state": "stopped", "queues": ["mail"]}))
+    await hand.store.renew_registration(json.dumps({"state": "stopped", "queues": ["mail"]}))
     with valkey.client() as client:
-        client.zincrby(rota.keys.shared("seen"), -60_000, "w1")
+        client.zincrby(sessions_of(rota).keys.shared("worker_seen"), -60_000, "w1")
 
     answer = await api.ask("GET", "/api/overview")
 
@@ -97,7 +99,7 @@ async def test_a_limited_token_sees_its_own_queues_alone(rota: Rota, hand: Hand)
     assert [queue["name"] for queue in answer["queues"]] == ["mail"]
     assert answer["stats"]["FAILED"] == 1
     assert (answer["workflows"], answer["server"]) == (None, None)
-    assert [(one["kind"], one["names"]) for one in answer["attention"]] == [("dead_letters", ["mail"])]
+    assert [(one["kind"], one["names"]) for one in answer["alerts"]] == [("dead_letters", ["mail"])]
 
 
 async def test_tasks_are_put_in_order_by_how_they_fare(api: Api, rota: Rota, hand: Hand) -> None:
@@ -113,3 +115,22 @@ async def test_tasks_are_put_in_order_by_how_they_fare(api: Api, rota: Rota, han
     assert await by("failing") == [("bad", 2), ("mixed", 1), ("good", 0)]
     assert await by("failing", limit=1) == [("bad", 2)]
     assert sorted(await by("slowest", queue="mail", since=86400 * 3)) == [("bad", 2), ("good", 0), ("mixed", 1)]
+
+
+async def test_a_task_that_crashes_its_process_is_among_the_failing_ones(api: Api, rota: Rota, hand: Hand) -> None:
+    """It was missing there: only failures were counted, and a crash is a stall."""
+    for task, count in (("failing", 1), ("crashing", 2)):
+        for _ in range(count):
+            job = await handle(rota, await api.enqueue(task, queue="mail"))
+            if task == "failing":
+                await hand.kill_off(job)
+            else:
+                claimed = await hand.take(job)
+                await hand.store.report("mail", [Lost(claimed.run, claimed.claim)])
+                await hand.kill_off(job)
+
+    answer = await api.ask("GET", "/api/metrics/tasks", params={"order": "failing"})
+
+    crashing, failing = answer["tasks"]
+    assert (crashing["type"], crashing["failed"], crashing["stalled"]) == ("crashing", 2, 2)
+    assert (failing["type"], failing["failed"], failing["stalled"]) == ("failing", 1, 0)

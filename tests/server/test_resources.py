@@ -10,13 +10,16 @@ import pytest
 from fastapi import FastAPI
 
 from rota import Every, Rota
-from rota.core.schedule import Decision, decode_schedule
-from rota.server.tokens import Role, Tokens
+from rota.client.session import checked_session, session_of, sessions_of
+from rota.core.schedule import FireDecision, decode_schedule
+from rota.monitoring.prometheus import metrics_text
+from rota.server.auth.api_tokens import Role, Tokens
+from rota.store.scaling import PlannerInfo, ScalingDecision
 from rota.store.schedules import ScheduleStore
-from tests.client.hands import Hand
+from tests.client.manual_worker import Hand
 from tests.server.api import Api, open_api
+from tests.server.test_bulk_operations import ended
 from tests.server.test_jobs import handle
-from tests.server.test_operations import ended
 from tests.servers import Server
 
 
@@ -49,22 +52,28 @@ async def test_a_queue_is_paused_resumed_and_purged(api: Api, rota: Rota) -> Non
 
 
 @pytest.mark.parametrize("path", ["", "/pause", "/resume", "/purge"])
-async def test_a_queue_that_nobody_used_is_unknown(api: Api, path: str, rota: Rota) -> None:
+async def test_a_queue_that_was_never_used_is_unknown(api: Api, path: str, rota: Rota) -> None:
     method = "POST" if path else "GET"
     said = await api.ask(method, f"/api/queues/nowhere{path}", json={}, status=404)
 
-    assert "nowhere" in said["message"]
+    assert "nowhere" in said["detail"]
     assert await rota.queues() == []
 
 
-async def test_workers_are_shown_as_seed_2_does(api: Api, hand: Hand) -> None:
-    """S2-23: id, queue, ALIVE or DEAD, an ISO time."""
+@pytest.mark.requirement("S2-23")
+async def test_workers_are_shown_with_their_queues_and_last_registration(api: Api, hand: Hand) -> None:
+    """Id, queues, ALIVE or DEAD, an ISO time."""
     info = {"state": "active", "queues": ["mail", "images"], "slots": 10, "busy": 0, "host": "h", "pid": 7}
-    await hand.store.announce(json.dumps(info))
+    await hand.store.renew_registration(json.dumps(info))
 
     (worker,) = (await api.ask("GET", "/api/workers"))["workers"]
 
-    assert (worker["status"], worker["queue"], worker["slots"], worker["busy"]) == ("ALIVE", "mail,images", 10, 0)
+    assert (worker["status"], worker["queues"], worker["slots"], worker["busy"]) == (
+        "ALIVE",
+        ["mail", "images"],
+        10,
+        0,
+    )
     assert worker["last_seen"].endswith("Z")
 
 
@@ -72,9 +81,9 @@ async def test_a_worker_shows_what_it_runs_now_whatever_it_last_said(api: Api, r
     running, ended = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(2)]
     said = [{"job": ended.id, "run": ended.run, "task": "example", "attempt": 1}]
     info = {"state": "active", "queues": ["mail"], "slots": 3, "busy": 3, "version": "1.2", "running": said}
-    await hand.store.announce(json.dumps(info))
+    await hand.store.renew_registration(json.dumps(info))
     claimed = await hand.take(running)
-    await hand.store.progress("mail", [(claimed.run, claimed.claim, "1", "4", "first")])
+    await hand.store.save_progress("mail", [(claimed.run, claimed.claim, "1", "4", "first")])
     await hand.finish(ended)
 
     worker = (await api.ask("GET", "/api/workers/w1"))["worker"]
@@ -82,14 +91,14 @@ async def test_a_worker_shows_what_it_runs_now_whatever_it_last_said(api: Api, r
     assert (worker["version"], worker["busy"]) == ("1.2", 1)
     (job,) = worker["running"]
     assert (job["jobId"], job["run"], job["type"], job["attempt"]) == (running.id, running.run, "example", 1)
-    assert job["progress_detail"]["percent"] == 25
+    assert job["progress"]["percent"] == 25
     assert job["claimed_at"].endswith("Z")
     await api.ask("GET", "/api/workers/nobody", status=404)
 
 
 async def test_what_a_worker_claimed_ahead_of_its_slots_is_not_running(api: Api, rota: Rota, hand: Hand) -> None:
     jobs = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(3)]
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
     for job in jobs:
         await hand.take(job)
 
@@ -102,11 +111,13 @@ async def test_what_a_worker_claimed_ahead_of_its_slots_is_not_running(api: Api,
 async def test_who_runs_more_than_one_look_finds_is_as_busy_as_it_said(
     api: Api, rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.views.LEASES", 2)
-    monkeypatch.setattr("rota.store.views.LEASES_AT_ONCE", 1)
+    monkeypatch.setattr("rota.store.reads.MAX_LEASES", 2)
+    monkeypatch.setattr("rota.store.reads.LEASE_BATCH", 1)
     for queue in ("images", "mail", "mail"):
         await hand.take(await handle(rota, await api.enqueue(queue=queue)))
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["images", "mail"], "slots": 9, "busy": 3}))
+    await hand.store.renew_registration(
+        json.dumps({"state": "active", "queues": ["images", "mail"], "slots": 9, "busy": 3})
+    )
 
     (worker,) = (await api.ask("GET", "/api/workers"))["workers"]
 
@@ -117,9 +128,9 @@ async def test_who_runs_more_than_one_look_finds_is_as_busy_as_it_said(
 async def test_of_many_new_runs_the_names_are_read_some_at_a_time(
     api: Api, rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.server.leases.NAMED", 1)
+    monkeypatch.setattr("rota.server.running_jobs_by_worker.MAX_NEW", 1)
     jobs = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(2)]
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
     for job in jobs:
         await hand.take(job)
 
@@ -129,23 +140,25 @@ async def test_of_many_new_runs_the_names_are_read_some_at_a_time(
 
 
 async def test_a_worker_is_drained_over_http(api: Api, hand: Hand) -> None:
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"]}))
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"]}))
 
     for _ in range(2):
         answer = await api.ask("POST", "/api/workers/w1/drain")
         assert answer["worker"]["state"] == "draining"
 
     assert (await changes(api))[0] == ("drain", "worker w1")
-    assert await hand.store.announce(json.dumps({"state": "stopped", "queues": ["mail"]})), "it is told"
+    assert await hand.store.renew_registration(json.dumps({"state": "stopped", "queues": ["mail"]})), (
+        "the reply requests a drain"
+    )
     assert (await api.ask("POST", "/api/workers/w1/drain", status=409))["state"] == "STOPPED"
     await api.ask("POST", "/api/workers/nobody/drain", status=404)
 
 
-async def test_an_autoscaler_is_told_of_backlog_waits_due_work_and_workers(api: Api, hand: Hand) -> None:
+async def test_scaling_has_backlog_waits_due_jobs_and_workers(api: Api, hand: Hand) -> None:
     for delay in (0, 0, 30, 200, 800):
         await api.enqueue(queue="mail", delay=delay)
     await api.enqueue(queue="images")
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"], "slots": 4, "busy": 0}))
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"], "slots": 4, "busy": 0}))
 
     answer = await api.ask("GET", "/api/scaling")
 
@@ -156,6 +169,45 @@ async def test_an_autoscaler_is_told_of_backlog_waits_due_work_and_workers(api: 
     assert mail["arrivals_per_second"] > 0
     total = answer["total"]
     assert (total["backlog"], total["workers"], total["idle_workers"], total["busy_workers"]) == (3, 1, 1, 0)
+
+
+async def test_the_autoscaler_is_shown_and_changed(api: Api, rota: Rota) -> None:
+    await api.enqueue(queue="mail")
+    nothing = await api.ask("GET", "/api/scaling")
+    assert (nothing["planner"], nothing["latest"], nothing["decisions"]) == (None, None, [])
+    store = session_of(rota).scaling
+    fence = (await store.take_lease("p1", PlannerInfo(host="h", provider="local", max_workers=5))).fence
+    for wanted in (1, 2, 3):
+        round_ = ScalingDecision(at=1, wanted=wanted, normal=4, reasons=["4 jobs wait."], launched=["i-1"])
+        await store.record(fence, wanted, round_, is_kept=True)
+
+    answer = await api.ask("PATCH", "/api/scaling", json={"is_paused": True, "max_workers": 3})
+    assert (answer["settings"]["is_paused"], answer["settings"]["max_workers"]) == (True, 3)
+    assert answer["settings"]["changed"] == ["max_workers", "is_paused"]
+    assert (await changes(api))[0] == ("change", "autoscaler")
+    await api.ask("PATCH", "/api/scaling", json={"min_workers": 4}, status=422)
+    first = await api.ask("GET", "/api/scaling?limit=2")
+    rest = await api.ask("GET", f"/api/scaling?limit=2&cursor={first['cursor']}")
+    assert (first["planner"]["id"], first["latest"]["wanted"], first["latest"]["backlog"]) == ("p1", 3, 4)
+    assert [one["wanted"] for one in first["decisions"] + rest["decisions"]] == [3, 2, 1]
+    assert (rest["cursor"], rest["actions"]) == (None, ["change"])
+
+    assert (await api.ask("GET", "/api/scaling/mail"))["desired"] == 1
+    await api.ask("GET", "/api/scaling/nothing", status=404)
+    text = await metrics_text(rota)
+    assert 'rota_autoscaler_workers{state="wanted"} 3' in text
+    assert "rota_autoscaler_decisions_total 3" in text
+
+
+async def test_a_token_for_some_queues_does_not_see_the_pool(guarded: FastAPI, rota: Rota) -> None:
+    store = (await checked_session(rota)).scaling
+    fence = (await store.take_lease("p1", PlannerInfo())).fence
+    await store.record(fence, 1, ScalingDecision(at=1, wanted=1), is_kept=True)
+    token, _ = await Tokens(rota).create(Role.OPERATOR, queues=["mail"])
+    async with open_api(guarded, token=token) as api:
+        answer = await api.ask("GET", "/api/scaling")
+        assert (answer["planner"], answer["decisions"], answer["actions"]) == (None, [], [])
+        await api.ask("PATCH", "/api/scaling", json={"is_paused": True}, status=403)
 
 
 # --- locks -------------------------------------------------------------------------------------------------------
@@ -228,7 +280,7 @@ async def test_a_workflow_is_built_run_and_shown_with_its_graph(api: Api, rota: 
     assert [step["status"] for step in made["steps"]] == ["PENDING", "BLOCKED", "BLOCKED"]
 
     await hand.finish(await handle(rota, made["steps"][0]["jobId"]), "receipt")
-    await rota.tell_dependents("default")
+    await session_of(rota).notify_dependents("default")
 
     shown = (await api.ask("GET", f"/api/workflows/{made['id']}"))["workflow"]
     assert [step["status"] for step in shown["steps"]] == ["COMPLETED", "PENDING", "BLOCKED"]
@@ -243,11 +295,11 @@ async def test_a_workflow_is_built_run_and_shown_with_its_graph(api: Api, rota: 
 async def test_a_workflow_is_cancelled_and_undone(api: Api, rota: Rota, hand: Hand) -> None:
     made = (await api.ask("POST", "/api/workflows", json=ORDER, status=201))["workflow"]
     await hand.finish(await handle(rota, made["steps"][0]["jobId"]), "receipt")
-    await rota.tell_dependents("default")
+    await session_of(rota).notify_dependents("default")
 
     await api.ask("POST", f"/api/workflows/{made['id']}/cancel")
-    flows = await rota.checked_flows()
-    await rota.tell_dependents("default")
+    flows = (await checked_session(rota)).workflows
+    await session_of(rota).notify_dependents("default")
     await flows.drive(made["id"])
 
     shown = (await api.ask("GET", f"/api/workflows/{made['id']}"))["workflow"]
@@ -265,8 +317,8 @@ async def test_a_held_workflow_is_resumed(api: Api, rota: Rota, hand: Hand) -> N
     await api.ask("POST", "/api/workflows", json=body, status=409)
     await api.ask("POST", "/api/workflows/held-1/resume", status=409)
     await hand.kill_off(await handle(rota, made["steps"][0]["jobId"]))
-    await rota.tell_dependents("default")
-    await (await rota.checked_flows()).drive("held-1")
+    await session_of(rota).notify_dependents("default")
+    await (await checked_session(rota)).workflows.drive("held-1")
     shown = (await api.ask("GET", "/api/workflows/held-1"))["workflow"]
     assert (shown["state"], shown["actions"]) == ("FAILED", ["cancel", "resume"])
     assert "one" in shown["cause"]
@@ -284,7 +336,7 @@ async def test_a_held_workflow_is_resumed(api: Api, rota: Rota, hand: Hand) -> N
         ({"name": "x", "steps": [{"type": "a", "after": ["b"]}]}, "no earlier step"),
         ({"name": "x", "steps": [{"type": "a", "data": {"v": {"$result": "b"}}}]}, "no earlier step"),
         ({"name": "x", "steps": [{"type": "a", "data": {"v": {"$result": 7}}}]}, "no earlier step"),
-        ({"name": "x", "steps": [{"type": "a", "name": "s"}, {"type": "b", "name": "s"}]}, "name of its own"),
+        ({"name": "x", "steps": [{"type": "a", "name": "s"}, {"type": "b", "name": "s"}]}, "unique name"),
         ({"name": "x", "steps": [{"type": "a", "dependencies": ["nobody"]}]}, "nobody"),
         ({"name": "x", "limit": 0, "steps": [{"type": "a"}]}, "limit"),
         ({"name": "x", "id": "", "steps": [{"type": "a"}]}, "id"),
@@ -295,7 +347,7 @@ async def test_a_workflow_that_makes_no_sense_is_refused_and_leaves_nothing(
 ) -> None:
     refused = await api.ask("POST", "/api/workflows", json=body, status=422)
 
-    assert complaint in refused["message"]
+    assert complaint in refused["detail"]
     assert await rota.workflows.list() == []
     assert all(sum(info.counts.values()) == 0 for info in await rota.queues())
 
@@ -328,15 +380,15 @@ async def test_a_failed_step_shows_its_attempts_and_is_tried_again(api: Api, rot
     job_id = made["steps"][0]["jobId"]
     assert (made["steps"][0]["executions"], made["steps"][0]["actions"]) == ([], [])
     await hand.kill_off(await handle(rota, job_id), "no money")
-    await rota.tell_dependents("default")
-    await (await rota.checked_flows()).drive("held-2")
+    await session_of(rota).notify_dependents("default")
+    await (await checked_session(rota)).workflows.drive("held-2")
 
     step = (await api.ask("GET", "/api/workflows/held-2"))["workflow"]["steps"][0]
 
     assert [(one["outcome"], one["worker"]) for one in step["executions"]] == [("failed", "w1")]
     assert (step["error"]["message"], step["actions"]) == ("no money", ["redrive"])
     await api.ask("POST", f"/api/jobs/{job_id}/redrive")
-    await (await rota.checked_flows()).drive("held-2")
+    await (await checked_session(rota)).workflows.drive("held-2")
     assert (await rota.workflows.get("held-2").state()) == "running"
 
 
@@ -413,8 +465,10 @@ async def test_a_schedule_is_changed_and_keeps_the_rest(api: Api, rota: Rota) ->
     assert (record.options.lock, record.options.priority) == ("l", -10)
     entry = (await api.ask("GET", "/api/audit"))["entries"][0]
     assert (entry["action"], entry["before"]["words"], entry["after"]["words"]) == (
-        "change", "every 1 h", "every 2 min",
-    )  # fmt: skip
+        "change",
+        "every 1 h",
+        "every 2 min",
+    )
     assert "hunter2" not in json.dumps(entry)
     await api.ask("PATCH", "/api/schedules/nobody", json={}, status=404)
 
@@ -439,14 +493,14 @@ async def test_the_latest_runs_of_a_schedule_are_shown_with_what_became_of_them(
 
     await rota.schedules.put("nightly", Every(timedelta(hours=1)), report.call())
     assert (await api.ask("GET", "/api/schedules/nightly/runs"))["runs"] == []
-    ticker = ScheduleStore(rota.store.gateway, rota.keys)
+    ticker = ScheduleStore(session_of(rota).store.redis, sessions_of(rota).keys)
     _, (stored,) = await ticker.read("mail", ["nightly"])
     known, state = decode_schedule("mail", "nightly", stored.record)
     assert stored.tick is not None
     tick = stored.tick - 3_600_000
     with valkey.client() as client:
-        client.zadd(rota.keys.queue("mail", "ticks"), {"nightly": tick})
-    assert (await ticker.fire(known, state.revision, tick, Decision((tick,), 0, stored.tick))).outcome == "fired"
+        client.zadd(sessions_of(rota).keys.queue("mail", "schedule_due"), {"nightly": tick})
+    assert (await ticker.fire(known, state.revision, tick, FireDecision((tick,), 0, stored.tick))).outcome == "fired"
 
     runs = (await api.ask("GET", "/api/schedules/nightly/runs", params={"tz": "Asia/Tokyo", "limit": 3}))["runs"]
 
@@ -454,7 +508,7 @@ async def test_the_latest_runs_of_a_schedule_are_shown_with_what_became_of_them(
     assert runs[0]["at"].endswith("+09:00")
 
 
-async def test_what_is_ahead_is_told_hour_by_hour_of_one_queue_or_of_all(api: Api, rota: Rota) -> None:
+async def test_the_forecast_counts_jobs_by_hour_for_one_queue_or_for_all(api: Api, rota: Rota) -> None:
     @rota.task(queue="mail")
     def report() -> None: ...
 
@@ -463,18 +517,18 @@ async def test_what_is_ahead_is_told_hour_by_hour_of_one_queue_or_of_all(api: Ap
     for queue in ("mail", "images", "images"):
         await api.enqueue(queue=queue, delay=86_400)
 
-    answer = await api.ask("GET", "/api/schedules/ahead")
+    answer = await api.ask("GET", "/api/schedules/forecast")
 
     assert (len(answer["hours"]), answer["uncounted"]) == (168, 0)
     assert answer["hours"][0]["at"] <= answer["at"] < answer["hours"][1]["at"]
     assert {hour["runs"] for hour in answer["hours"][1:]} == {3660}
     assert sum(hour["due"] for hour in answer["hours"]) == 3
-    mail = (await api.ask("GET", "/api/schedules/ahead", params={"queue": "mail", "hours": 48}))["hours"]
+    mail = (await api.ask("GET", "/api/schedules/forecast", params={"queue": "mail", "hours": 48}))["hours"]
     assert (len(mail), mail[1]["runs"], sum(hour["due"] for hour in mail)) == (48, 60, 1)
-    await api.ask("GET", "/api/schedules/ahead", params={"hours": 169}, status=422)
+    await api.ask("GET", "/api/schedules/forecast", params={"hours": 169}, status=422)
 
 
-async def test_a_limited_token_sees_what_is_ahead_of_its_own_queues(rota: Rota, guarded: FastAPI) -> None:
+async def test_a_limited_token_gets_the_forecast_of_its_own_queues(rota: Rota, guarded: FastAPI) -> None:
     @rota.task(queue="mail")
     def report() -> None: ...
 
@@ -483,8 +537,8 @@ async def test_a_limited_token_sees_what_is_ahead_of_its_own_queues(rota: Rota, 
     text, _ = await Tokens(rota).create(Role.VIEWER, queues=["mail"])
 
     async with open_api(guarded, token=text) as limited:
-        answer = await limited.ask("GET", "/api/schedules/ahead")
-        await limited.ask("GET", "/api/schedules/ahead", params={"queue": "images"}, status=403)
+        answer = await limited.ask("GET", "/api/schedules/forecast")
+        await limited.ask("GET", "/api/schedules/forecast", params={"queue": "images"}, status=403)
 
     assert answer["hours"][1]["runs"] == 60
 
@@ -535,7 +589,7 @@ async def test_the_audit_log_says_who_did_what_and_is_paged(api: Api) -> None:
 
     entry = first["entries"][0]
     assert (entry["action"], entry["before"]["state"], entry["after"]) == ("delete", "CANCELLED", None)
-    assert (entry["role"], entry["who"]) == ("admin", "anybody on this machine")
+    assert (entry["role"], entry["who"]) == ("admin", "local user")
     cancelled = first["entries"][1]
     assert (cancelled["before"]["state"], cancelled["after"]["state"]) == ("PENDING", "CANCELLED")
     assert [e["action"] for e in first["entries"] + rest["entries"]] == ["delete", "cancel", "cancel", "cancel"]
@@ -555,7 +609,7 @@ async def test_what_was_refused_is_not_in_the_audit_log(api: Api) -> None:
 # --- monitoring --------------------------------------------------------------------------------------------------
 
 
-async def test_prometheus_is_told_the_figures_of_the_store(api: Api) -> None:
+async def test_prometheus_scrapes_the_metrics_of_the_store(api: Api) -> None:
     await api.enqueue(queue="mail")
 
     scraped = await api.get("/metrics")
@@ -610,7 +664,7 @@ async def test_the_audit_log_is_filtered(api: Api, rota: Rota) -> None:
 async def test_a_filter_is_completed_with_words_that_occur(api: Api, rota: Rota, hand: Hand) -> None:
     await hand.kill_off(await handle(rota, await api.enqueue("send", queue="mail", tags=["vip", "a b"])))
     await api.enqueue("resize", queue="images", tags=["big"])
-    await hand.store.announce(json.dumps({"state": "active", "queues": ["mail"]}))
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"]}))
 
     words = await api.ask("GET", "/api/suggestions")
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.servers import Server
+from tests.store.dependency_helpers import QUEUES
 from tests.store.driver import Driver
 
 
@@ -32,3 +33,11 @@ def unused_address() -> Callable[[], str]:
             return f"redis://127.0.0.1:{probe.getsockname()[1]}"
 
     return make
+
+
+@pytest.fixture
+async def check_every_queue(driver: Driver) -> AsyncIterator[None]:
+    """Checks the indexes of every queue of the tests of dependencies after a test."""
+    yield
+    for queue in QUEUES:
+        driver.check(queue=queue)

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import redis
 
-from rota.core.after import Parent, checked_parents
-from rota.core.codec import UndecodableRecord, decode_body, encode_body, encode_error
-from rota.core.job import ErrorRecord, JobRef, Keep, Options, encode_run
-from rota.core.same_id import OnSameId, Reject
-from rota.core.states import JobState
-from rota.core.workflow import Flow, Step
-from rota.store.address import parse_address
-from rota.store.bounds import LEASE_MS
-from rota.store.door import Made, NewJob
-from rota.store.flows import Flows, flow_edge
-from rota.store.gateway import Gateway
+from rota.core.dependencies import Parent, checked_parents
+from rota.core.ids import JobRef, encode_run
+from rota.core.job_options import Keep, Options
+from rota.core.job_record import ErrorRecord
+from rota.core.job_record_codec import UndecodableRecord, decode_body, encode_body, encode_error
+from rota.core.lua_constants import SHORT_RECORD
+from rota.core.same_id_policy import OnSameId, Reject, Update
+from rota.core.state_transitions import JobState
+from rota.core.workflow import StepRecord, WorkflowRecord
+from rota.store.claim_replies import ClaimedJob, ClaimReply
+from rota.store.dependencies import Edge, JobWithParents
+from rota.store.drive_workflows import WorkflowStore
+from rota.store.enqueue_batcher import EnqueueResult, NewJob
+from rota.store.job_store import LEASE_MS, JobStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
-from rota.store.reports import Cancelled, Claimed, Claims, Completed, Failed, Lost, Report, Returned, Snoozed
-from rota.store.store import Store
-from rota.store.ties import Edge, Tied, Ties
-from rota.store.views import Snapshot, Views
+from rota.store.reads import Snapshot, Views
+from rota.store.redis.address import parse_address
+from rota.store.redis.retrying_client import RedisClient
+from rota.store.report_encoding import CancelConfirmed, Cancelled, Completed, Failed, Lost, Report, Returned, Snoozed
+from rota.store.workflow_records import workflow_edge
 from tests.servers import Server
+from tests.stored import find_keys, read_keys
 
 QUEUE: Final = "q"
 #: One name for all tests of a server, which run one after another: so the scripts that read it are loaded once.
@@ -38,7 +43,9 @@ STATES: Final = tuple(state.value for state in JobState)
 WAITING: Final = ("pending", "scheduled", "blocked")
 FINISHED: Final = ("completed", "failed", "cancelled")
 #: What stays when all jobs are gone, by the beginnings of their keys: what has happened.
-HISTORY: Final = frozenset({"slots", "tally", "minute_tally", "hour_tally", "minute", "hour"})
+HISTORY: Final = frozenset(
+    {"task_numbers", "counters", "minute_start_counters", "hour_start_counters", "minute_counters", "hour_counters"}
+)
 DEFAULT_KEEP: Final = Keep()
 #: How an attempt may end, by what its worker reports.
 ENDS: Final = ("complete", "fail", "fail for good", "snooze", "hand back", "give up", "lose")
@@ -64,7 +71,12 @@ def new_job(
     """A job to be made."""
     if expiry:
         options["expires_ms" if expiry.startswith("+") else "expires_at"] = int(expiry)
-    return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again.flags)
+    return NewJob(id, priority, due, expiry, body(arguments, priority=priority, **options), again)
+
+
+def parts(*, data: bool = False, run_at: bool = False, options: bool = False) -> Update:
+    """The parts of a run that an update replaces."""
+    return Update(data=data, run_at=run_at, options=options, retry=False, max_stalls=False, reset_counts=False)
 
 
 class Driver:
@@ -73,17 +85,17 @@ class Driver:
     def __init__(self, server: Server, namespace: str, *, patience: float = 5.0) -> None:
         self.server = server
         self.keys = Keys(namespace)
-        self.gateway = Gateway(parse_address(server.url), clock=CLOCK, patience=patience)
-        self.views = Views(self.gateway, self.keys)
+        self.redis_client = RedisClient(parse_address(server.url), clock=CLOCK, patience=patience)
+        self.views = Views(self.redis_client, self.keys)
         self.redis = server.client()
         self.redis.set(CLOCK, 0, px=CLOCK_LIFE_MS)
-        self.client = Store(self.gateway, self.keys, "client")
-        self.ties = Ties(self.client)
-        self.flows = Flows(self.client, self.ties)
+        self.client = JobStore(self.redis_client, self.keys, "client")
+        self.ties = self.client.dependencies
+        self.flows = WorkflowStore(self.client)
         self._workers: dict[str, Worker] = {}
 
     async def close(self) -> None:
-        await self.gateway.close()
+        await self.redis_client.close()
         self.redis.delete(CLOCK)
         self.redis.close()
 
@@ -92,7 +104,7 @@ class Driver:
     def worker(self, name: str = "w1") -> Worker:
         """The worker of that name, always the same one."""
         if name not in self._workers:
-            self._workers[name] = Worker(Store(self.gateway, self.keys, name))
+            self._workers[name] = Worker(JobStore(self.redis_client, self.keys, name))
         return self._workers[name]
 
     async def enqueue(self, *jobs: NewJob, queue: str = QUEUE) -> list[JobRef]:
@@ -111,38 +123,38 @@ class Driver:
         """Makes one job that comes after others."""
         named = checked_parents(parents)
         job = new_job(id, again=again, after=tuple(map(str, named)), **options)
-        (made,) = await self.ties.enqueue(queue, [Tied(job, named)])
+        (made,) = await self.ties.enqueue_dependents(queue, [JobWithParents(job, named)])
         assert made.is_new, made
         return ref_of(made, queue)
 
     async def post(self, queue: str = QUEUE) -> None:
         """Delivers all news, as a worker would."""
-        await self.ties.post_all(queue)
+        await self.ties.deliver_all(queue)
 
     async def workflow(
         self, id: str, *, queue: str = QUEUE, steps: int = 1, limit: int = 0, on_failure: str = "hold"
     ) -> str:
         """Commits a workflow of steps that come one after another; the state it is in."""
-        plans: list[Step] = []
+        plans: list[StepRecord] = []
         edges: list[Edge] = []
         for place in range(steps):
             before = [Parent(JobRef(queue, f"{id}.{place - 1}"))] if place else []
             gate = [Parent(JobRef("~", id))] if limit and not place else []
-            tied = Tied(new_job(f"{id}.{place}"), [*before, *gate])
-            (one,), _ = await self.ties.prepare(queue, {0: tied}, kind="step", patience_ms=60_000)
+            tied = JobWithParents(new_job(f"{id}.{place}"), [*before, *gate])
+            (one,), _ = await self.ties.prepare_dependents(queue, {0: tied}, kind="step", keep_ms=60_000)
             after = (place - 1,) if place else ()
-            plans.append(Step(one.id, queue, one.run, "noop", after, f"step{place}"))
+            plans.append(StepRecord(one.id, queue, one.run, "noop", after, f"step{place}"))
             if place:
                 parent = JobRef(queue, plans[place - 1].id, plans[place - 1].run)
                 edges.append(Edge(queue, one.run, Parent(parent), before[0].name))
-            edges.append(flow_edge(id, f"s{place}", queue, one.id, one.run))
-        await self.ties.register(edges)
+            edges.append(workflow_edge(id, f"s{place}", queue, one.id, one.run))
+        await self.ties.register_dependents(edges)
         fields = {"name": "order", "limit": str(limit), "on_failure": on_failure, "gate": "shut" if limit else "open"}
         state = await self.flows.open(id, plans, fields, nonce=id)
         await self.flows.drive(id)
         return state
 
-    async def flow(self, id: str) -> Flow:
+    async def flow(self, id: str) -> WorkflowRecord:
         """A workflow as it stands."""
         flow = await self.flows.read(id)
         assert flow is not None
@@ -157,8 +169,16 @@ class Driver:
         return ref
 
     def advance(self, ms: int) -> None:
-        """Lets time pass at once, as if nobody had spoken to the server meanwhile."""
-        self.redis.incrby(CLOCK, ms)
+        """Moves the clock, as if no call had reached the server meanwhile. A stopped clock stays stopped."""
+        offset = cast(bytes, self.redis.get(CLOCK))
+        if offset.startswith(b"="):
+            self.redis.set(CLOCK, f"={int(offset[1:]) + ms}", px=CLOCK_LIFE_MS)
+        else:
+            self.redis.incrby(CLOCK, ms)
+
+    def stop_clock(self) -> None:
+        """Lets no time pass any more: the commands of a script then depend on its data alone."""
+        self.redis.set(CLOCK, f"={self.now()}", px=CLOCK_LIFE_MS)
 
     async def advance_with_ticks(self, ms: int, *, by: str = "observer") -> None:
         """Lets time pass while a worker keeps in touch, so that the store has answered all along."""
@@ -169,24 +189,27 @@ class Driver:
             await self.worker(by).beat()
 
     def inbox(self, participant: str) -> Inbox:
-        """Listens to what a participant is told."""
+        """Subscribes to the notifications of a participant."""
         return Inbox(self.redis, self.keys.inbox(participant))
 
     # --- looking -----------------------------------------------------------------------------------------------
 
     def now(self) -> int:
         """The time as the scripts see it, ms."""
+        offset = cast(bytes, self.redis.get(CLOCK))
+        if offset.startswith(b"="):
+            return int(offset[1:])
         seconds, micros = self.redis.time()
-        return seconds * 1000 + micros // 1000 + int(cast(bytes, self.redis.get(CLOCK)))
+        return seconds * 1000 + micros // 1000 + int(offset)
 
     async def read(self, ref: JobRef) -> Snapshot:
         """One run; it must exist."""
-        (found,) = await self.views.read(ref.queue, [ref])
+        (found,) = await self.views.read_runs(ref.queue, [ref])
         assert found is not None, f"{ref} does not exist"
         return found
 
     async def exists(self, ref: JobRef) -> bool:
-        return (await self.views.read(ref.queue, [ref])) != [None]
+        return (await self.views.read_runs(ref.queue, [ref])) != [None]
 
     async def state(self, ref: JobRef) -> JobState:
         return (await self.read(ref)).record.state
@@ -201,8 +224,18 @@ class Driver:
 
     def hash(self, name: str, part: str = "", *, queue: str = QUEUE) -> dict[str, str]:
         """One hash."""
-        found = cast(dict[bytes, bytes], self.redis.hgetall(self.key(name, part, queue=queue)))
-        return {key.decode(): value.decode(errors="backslashreplace") for key, value in found.items()}
+        return self.hashes(name, [part], queue=queue)[part]
+
+    def hashes(self, name: str, parts: Iterable[str], *, queue: str = QUEUE) -> dict[str, dict[str, str]]:
+        """Many hashes of one name: part -> hash."""
+        keys = {part: self.key(name, part, queue=queue) for part in parts}
+        found: dict[str, dict[bytes, bytes]] = read_keys(self.redis, list(keys.values()))
+        return {
+            part: {
+                field.decode(): value.decode(errors="backslashreplace") for field, value in (found[key] or {}).items()
+            }
+            for part, key in keys.items()
+        }
 
     def members(self, name: str, part: str = "", *, queue: str = QUEUE) -> set[str]:
         """One set."""
@@ -222,14 +255,15 @@ class Driver:
         """Everything that is stored, but for the keys (by their names in the table of keys) to leave out."""
         specs = {**QUEUE_KEYS, **GLOBAL_KEYS}
         left_out = {specs[name].pattern.partition(":")[0] for name in without}
-        return {
-            key: _value(self.redis, key)
+        kept = [
+            key
             for key in self.all_keys()
             if key.partition("}:")[2].removeprefix("fail:").partition(":")[0] not in left_out
-        }
+        ]
+        return read_keys(self.redis, kept)
 
     def all_keys(self) -> list[str]:
-        return sorted(key.decode() for key in self.redis.scan_iter(match=f"{self.keys.namespace}:*", count=1000))
+        return find_keys(self.redis, self.keys.namespace)
 
     def check(self, *, queue: str = QUEUE) -> None:
         """Fails unless every index, record and secondary entry of the queue agrees with the others."""
@@ -246,7 +280,7 @@ class Driver:
                 if run in state_of:
                     yield f"{run} is {state_of[run]} and {state}"
                 state_of[run] = state
-        for run in state_of.keys() ^ (jobs.keys() - self.index("unborn", queue=queue).keys()):
+        for run in state_of.keys() ^ (jobs.keys() - self.index("prepared", queue=queue).keys()):
             yield f"{run} is in one of index ({state_of.get(run)}) and records ({run in jobs}), not in both"
         for run, line in lines.items():
             said, indexed = line.partition(" ")[0], state_of.get(run)
@@ -261,6 +295,11 @@ class Driver:
         for run in expiring:
             if state_of.get(run) not in WAITING:
                 yield f"{run} would expire, but is {state_of.get(run)}"
+        stored = self.hash("meta", queue=queue).get("longest_job", "")
+        longest = int(stored) if stored.isdigit() else SHORT_RECORD
+        for run, record in jobs.items():
+            if len(record.encode()) > longest:
+                yield f"{run} has {len(record)} bytes, more than a claim expects: {longest}"
         yield from self._retention_problems(queue, indexes)
         yield from self._lock_problems(queue, state_of, jobs)
         yield from self._tie_problems(queue, state_of, jobs)
@@ -269,11 +308,11 @@ class Driver:
 
     def _index_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
         """Each run is found by its task, its terms and its error, and nothing else is found."""
-        slots, chunks = self.hash("slots", queue=queue), self.hash("chunks", queue=queue)
+        slots, chunks = self.hash("task_numbers", queue=queue), self.hash("task_index_sizes", queue=queue)
         visible = {run: jobs[run] for run in jobs.keys() & state_of.keys()}
         columns: dict[str, str] = {}
         for chunk in chunks:
-            found = cast(bytes, self.redis.get(self.key("column", chunk, queue=queue)) or b"")
+            found = cast(bytes, self.redis.get(self.key("task_index", chunk, queue=queue)) or b"")
             columns |= {chunk + encode_run(n)[7:]: str(slot) for n, slot in enumerate(found) if slot}
         for run in columns.keys() ^ visible.keys():
             yield f"{run} is in one of records and columns, not in both"
@@ -304,7 +343,10 @@ class Driver:
         found = {(word, run) for word in words for run in self.index("term", word, queue=queue)}
         for word, run in held ^ found:
             yield f"{run} and {word}: only one of them knows the other"
-        groups, described = {word[6:] for word in words if word.startswith("group=")}, self.hash("groups", queue=queue)
+        groups, described = (
+            {word[6:] for word in words if word.startswith("group=")},
+            self.hash("error_groups", queue=queue),
+        )
         if groups != described.keys():
             yield f"groups are described as {described}, but there are {groups}"
 
@@ -330,7 +372,7 @@ class Driver:
                 yield f"{run} holds lock {lock} and waits for it"
         for lock, lane in lanes.items():
             if lane and lock not in locks:
-                yield f"nobody holds lock {lock}, and {sorted(lane)} wait for it"
+                yield f"no run holds lock {lock}, and {sorted(lane)} wait for it"
             for run in lane:
                 if state_of.get(run) != "blocked":
                     yield f"{run} waits for lock {lock} and is {state_of.get(run)}"
@@ -340,8 +382,8 @@ class Driver:
 
     def _tie_problems(self, queue: str, state_of: Mapping[str, str], jobs: Mapping[str, str]) -> Iterator[str]:
         """A blocked run knows what it waits for, and what it waits for knows the run."""
-        followers, follows = self.hash("followers", queue=queue), self.hash("follows", queue=queue)
-        stopping, unborn = self.index("stopping", queue=queue), self.index("unborn", queue=queue)
+        followers, follows = self.hash("follow_ups", queue=queue), self.hash("follows", queue=queue)
+        stopping, unborn = self.index("stopping", queue=queue), self.index("prepared", queue=queue)
         locked = self.hash("locked", queue=queue)
         for holder, entry in followers.items():
             run = entry.partition(" ")[0]
@@ -352,7 +394,7 @@ class Driver:
         for run, holder in follows.items():
             if followers.get(holder, "").partition(" ")[0] != run:
                 yield f"{run} follows {holder}, which knows nothing of it"
-        needs = {run: self.hash("needs", run, queue=queue) for run in self.members("tied", queue=queue)}
+        needs = self.hashes("parents", self.members("has_parents", queue=queue), queue=queue)
         for run in needs:
             if run not in jobs:
                 yield f"{run} is forgotten, but for what it comes after"
@@ -366,23 +408,23 @@ class Driver:
         for run in unborn:
             if run not in jobs:
                 yield f"{run} is unborn and has no record"
-        merged = self.hash("merged", queue=queue)
+        merged = self.hash("merged_into", queue=queue)
         for run, holder in merged.items():
             if holder not in jobs and holder not in stopping:
                 yield f"{run} became a part of {holder}, which is forgotten"
 
     def _news_problems(self, queue: str, jobs: Mapping[str, str]) -> Iterator[str]:
         """What is kept of ties goes with the runs that it ties, or with the news that is still to be told."""
-        parents, tied = self.members("parents", queue=queue), self.members("tied", queue=queue)
-        outbox, endings = self.index("outbox", queue=queue), self.hash("endings", queue=queue)
-        merged = self.hash("merged", queue=queue)
+        parents, tied = self.members("has_dependents", queue=queue), self.members("has_parents", queue=queue)
+        outbox, endings = self.index("outbox", queue=queue), self.hash("outcomes", queue=queue)
+        merged = self.hash("merged_into", queue=queue)
         for run in parents - jobs.keys() - merged.keys() - outbox.keys():
             if run not in self.index("stopping", queue=queue):
                 yield f"{run} is forgotten, but for those who come after it"
-        for name, entries in (("outbox", outbox), ("endings", endings)):
+        for name, entries in (("outbox", outbox), ("outcomes", endings)):
             for run in entries.keys() - parents:
-                yield f"{run} is in {name}, and nobody comes after it"
-        for name, owners in (("heirs", parents), ("needs", tied), ("dooms", tied)):
+                yield f"{run} is in {name}, and has no dependents"
+        for name, owners in (("dependents", parents), ("parents", tied), ("failed_parents", tied)):
             prefix = self.key(name, queue=queue) + ":"
             for key in self.all_keys():
                 if key.startswith(prefix) and key.removeprefix(prefix) not in owners:
@@ -406,44 +448,48 @@ class Driver:
                 yield f"{key} belongs to no run"
 
     def _retention_problems(self, queue: str, indexes: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-        rules = self.members("rules", queue=queue)
+        rules = self.members("retention_rules", queue=queue)
         entries: dict[str, set[str]] = {state: set() for state in FINISHED}
         prefix = self.key("kept", queue=queue) + ":"
         for key in self.all_keys():
             if key.startswith(prefix):
                 rule = key.removeprefix(prefix)
                 if rule not in rules:
-                    yield f"{key} is swept by nobody"
+                    yield f"no retention rule covers {key}"
                 found = cast(list[bytes], self.redis.lrange(key, 0, -1))
-                entries[rule.partition(":")[0]] |= {entry.decode() for entry in found}
+                state = rule.partition(":")[0]
+                entries[state] |= {entry.decode() for entry in found}
+                for run, _, ended_at in (entry.decode().partition(" ") for entry in found):
+                    if f"{indexes[state].get(run, 0):.0f}" != ended_at:
+                        yield f"{key} counts {run}, which is no longer {state} since {ended_at}"
         # What a workflow may still need is kept until that has ended.
         steps = {run.decode() for run in cast(set[bytes], self.redis.smembers(self.key("steps", queue=queue)))}
         for state in FINISHED:
             for run, ended_at in indexes[state].items():
                 is_needed = run in steps and state != "completed"
                 if f"{run} {ended_at:.0f}" not in entries[state] and not is_needed:
-                    yield f"{run} is {state} and would be kept for ever"
+                    yield f"{run} is {state} and would be kept permanently"
 
 
 class Worker:
     """A worker as the store sees it: it claims, and reports on its claims one at a time."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: JobStore) -> None:
         self.store = store
         self.name = store.participant
         self._call = 0
 
-    async def claims(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> Claims:
+    async def claims(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> ClaimReply:
         """A new claim: the jobs, and how long there is to wait."""
         self._call += 16
         return await self.claims_again(limit, queue=queue, lease_ms=lease_ms)
 
-    async def claims_again(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> Claims:
+    async def claims_again(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> ClaimReply:
         """The latest claim, sent again."""
         token = f"{self.name}-{self._call}"
-        return await self.store.claim(queue, limit, call=self._call, token=token, lease_ms=lease_ms)
+        return await self.store.claim(queue, limit, call_number=self._call, claim_token=token, lease_ms=lease_ms)
 
-    async def claim(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> list[Claimed]:
+    async def claim(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> list[ClaimedJob]:
         """A new claim: the jobs it brought."""
         return (await self.claims(limit, queue=queue, lease_ms=lease_ms)).jobs
 
@@ -451,27 +497,30 @@ class Worker:
         """ "ok", or why it was refused."""
         return (await self.store.report(queue, [report])).get(report.run, "ok")
 
-    async def complete(self, job: Claimed, result: bytes = b"", *, keep: Keep = DEFAULT_KEEP) -> str:
+    async def complete(self, job: ClaimedJob, result: bytes = b"", *, keep: Keep = DEFAULT_KEEP) -> str:
         return await self.report(completed(job, result, keep=keep), queue=job.queue)
 
     async def fail(
-        self, job: Claimed, again: str = "final", *, keep: Keep = DEFAULT_KEEP, message: str = "boom"
+        self, job: ClaimedJob, again: str = "final", *, keep: Keep = DEFAULT_KEEP, message: str = "boom"
     ) -> str:
         return await self.report(failed(job, again, keep=keep, message=message), queue=job.queue)
 
-    async def snooze(self, job: Claimed, again: str) -> str:
+    async def snooze(self, job: ClaimedJob, again: str) -> str:
         return await self.report(Snoozed(job.run, job.claim, again), queue=job.queue)
 
-    async def hand_back(self, job: Claimed, started: str = "started") -> str:
+    async def hand_back(self, job: ClaimedJob, started: str = "started") -> str:
         return await self.report(Returned(job.run, job.claim, started), queue=job.queue)
 
-    async def give_up(self, job: Claimed, reason: str = "") -> str:
+    async def give_up(self, job: ClaimedJob, reason: str = "") -> str:
         return await self.report(Cancelled(job.run, job.claim, reason), queue=job.queue)
 
-    async def lose(self, job: Claimed) -> str:
+    async def confirm_cancelled_run_stopped(self, job: ClaimedJob) -> str:
+        return await self.report(CancelConfirmed(job.run, job.claim), queue=job.queue)
+
+    async def lose(self, job: ClaimedJob) -> str:
         return await self.report(Lost(job.run, job.claim), queue=job.queue)
 
-    async def end(self, job: Claimed, verb: str) -> str:
+    async def end(self, job: ClaimedJob, verb: str) -> str:
         """Reports the end of an attempt in one of the ways of `ENDS`."""
         match verb:
             case "complete":
@@ -490,9 +539,13 @@ class Worker:
                 assert verb == "lose"
                 return await self.lose(job)
 
-    async def beat(self, *jobs: Claimed, lease_ms: int = LEASE_MS) -> dict[str, str]:
+    async def beat(
+        self, *jobs: ClaimedJob, lease_ms: int = LEASE_MS, gives_up_last_claim: bool = False
+    ) -> dict[str, str]:
         """A heartbeat that names these jobs."""
-        return await self.store.heartbeat(QUEUE, [(job.run, job.claim) for job in jobs], lease_ms=lease_ms)
+        leases = [(job.run, job.claim) for job in jobs]
+        given_up = self._call if gives_up_last_claim else None
+        return await self.store.heartbeat(QUEUE, leases, lease_ms=lease_ms, given_up=given_up)
 
 
 class Inbox:
@@ -531,7 +584,7 @@ class Inbox:
         return data.decode() if isinstance(data, bytes) else ""
 
 
-def ref_of(made: Made, queue: str = QUEUE) -> JobRef:
+def ref_of(made: EnqueueResult, queue: str = QUEUE) -> JobRef:
     return JobRef(queue, made.id, made.run)
 
 
@@ -541,32 +594,17 @@ def run_of(ref: JobRef) -> str:
     return ref.run
 
 
-def refs_of(jobs: Sequence[Claimed]) -> list[str]:
+def refs_of(jobs: Sequence[ClaimedJob]) -> list[str]:
     return [job.run for job in jobs]
 
 
-def completed(job: Claimed, result: bytes = b"", *, keep: Keep = DEFAULT_KEEP) -> Completed:
-    return Completed(job.run, job.claim, keep.rule(JobState.COMPLETED), result)
+def completed(job: ClaimedJob, result: bytes = b"", *, keep: Keep = DEFAULT_KEEP) -> Completed:
+    return Completed(job.run, job.claim, keep.retention(JobState.COMPLETED), result)
 
 
-def failed(job: Claimed, again: str = "final", *, keep: Keep = DEFAULT_KEEP, message: str = "boom") -> Failed:
+def failed(job: ClaimedJob, again: str = "final", *, keep: Keep = DEFAULT_KEEP, message: str = "boom") -> Failed:
     error = encode_error(ErrorRecord(type="ValueError", message=message))
-    return Failed(job.run, job.claim, again, keep.rule(JobState.FAILED), error)
-
-
-def _value(client: redis.Redis, key: str) -> object:
-    kind = cast(bytes, client.type(key)).decode()
-    if kind == "hash":
-        return client.hgetall(key)
-    if kind == "zset":
-        return client.zrange(key, 0, -1, withscores=True)
-    if kind == "list":
-        return client.lrange(key, 0, -1)
-    if kind == "set":
-        return client.smembers(key)
-    if kind == "stream":
-        return client.xrange(key)
-    return client.get(key)
+    return Failed(job.run, job.claim, again, keep.retention(JobState.FAILED), error)
 
 
 def _lock(run: str, record: str) -> str:

@@ -1,6 +1,6 @@
 """Reads the store's Lua as the tests need it: headers, includes, and which names mean something where.
 
-Not the loader of `rota.store.scripts`: the two read the same contract independently.
+Not the loader of `rota.store.redis.script_compiler`: the two read the same contract independently.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ LUA: Final = Path(__file__).parents[2] / "src" / "rota" / "store" / "lua"
 
 _FIRST: Final = re.compile(r"-- (\w+): (?:(\S.*) -> (\S.*)|no change of state)")
 _KEY: Final = re.compile(r"-- KEYS (\w+) +(\w+)  +(\S.*)")
-_INCLUDED_KEYS: Final = re.compile(r"^-- keys: (\w+(?:, \w+)*)$", re.MULTILINE)
+_KEY_USED: Final = re.compile(r"\bK\s*\.\s*(\w+)")
+_CONSTANT_USED: Final = re.compile(r"\bC\s*\.\s*(\w+)")
 _ARG: Final = re.compile(r"-- ARGV\[(\d+)\] (\w+)(?:  +(\S.*))?")
 _REST: Final = re.compile(r"-- ARGV\[(\d+)…\] (\S.*)")
 _FLAGS: Final = re.compile(r"-- flags: (\S.*)")
@@ -31,17 +32,56 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# fmt: off
 _KEYWORDS: Final = {
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
-    "repeat", "return", "then", "true", "until", "while",
+    "and",
+    "break",
+    "do",
+    "else",
+    "elseif",
+    "end",
+    "false",
+    "for",
+    "function",
+    "if",
+    "in",
+    "local",
+    "nil",
+    "not",
+    "or",
+    "repeat",
+    "return",
+    "then",
+    "true",
+    "until",
+    "while",
 }
 #: What the server, and the loader, give to every script.
 _GIVEN: Final = {
-    "KEYS", "ARGV", "IS_CLUSTER", "redis", "server", "cjson", "cmsgpack", "bit", "struct", "string", "table", "math",
-    "assert", "error", "ipairs", "next", "pairs", "pcall", "select", "tonumber", "tostring", "type", "unpack",
+    "KEYS",
+    "ARGV",
+    "K",
+    "C",
+    "redis",
+    "server",
+    "cjson",
+    "cmsgpack",
+    "bit",
+    "struct",
+    "string",
+    "table",
+    "math",
+    "assert",
+    "error",
+    "ipairs",
+    "next",
+    "pairs",
+    "pcall",
+    "select",
+    "tonumber",
+    "tostring",
+    "type",
+    "unpack",
 }
-# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +151,12 @@ class Script:
     def flags(self) -> list[str]:
         return [flag for m in map(_FLAGS.fullmatch, self.header) if m for flag in m[1].split(",")]
 
-    @property
+    @cached_property
     def own_includes(self) -> list[Include]:
         """What the script itself asks for."""
         return _named(self.text)
 
-    @property
+    @cached_property
     def includes(self) -> list[Include]:
         """What the loader puts before the body, in that order."""
         return _with_needed(self.own_includes)
@@ -142,23 +182,22 @@ class Include:
     @property
     def keys(self) -> list[str]:
         """The keys that its functions touch."""
-        declared = _INCLUDED_KEYS.search(self.text)
-        return declared[1].split(", ") if declared else []
+        return keys_in(self.text)
 
-    @property
+    @cached_property
     def own_includes(self) -> list[Include]:
         """The includes that its functions need."""
         return _named(self.text)
 
-    @property
+    @cached_property
     def defines(self) -> set[str]:
         """The names that a script gets from it."""
         return set(re.findall(r"^local (?:function )?(\w+)", self.text, re.MULTILINE))
 
 
 def _named(text: str) -> list[Include]:
-    paths = [LUA / "include" / f"{name}.lua" for name in INCLUDE.findall(text)]
-    return [Include(path, path.read_text()) for path in paths]
+    by_name = {include.name: include for include in all_includes()}
+    return [by_name[name] for name in INCLUDE.findall(text)]
 
 
 def _with_needed(includes: list[Include]) -> list[Include]:
@@ -168,12 +207,26 @@ def _with_needed(includes: list[Include]) -> list[Include]:
     return found
 
 
+@cache
 def all_scripts() -> list[Script]:
-    return [Script(path, path.read_text()) for path in sorted(LUA.glob("*.lua"))]
+    """In the folders of their topics."""
+    paths = [path for path in LUA.glob("*/*.lua") if path.parent.name != "include"]
+    return [Script(path, path.read_text()) for path in sorted(paths, key=lambda path: path.stem)]
 
 
+@cache
 def all_includes() -> list[Include]:
-    return [Include(path, path.read_text()) for path in sorted((LUA / "include").glob("*.lua"))]
+    return [Include(path, path.read_text()) for path in sorted((LUA / "include").rglob("*.lua"))]
+
+
+def keys_in(text: str) -> list[str]:
+    """The keys that a text uses: `K.pending`."""
+    return list(dict.fromkeys(_KEY_USED.findall(without_comments(text))))
+
+
+def constants_in(text: str) -> set[str]:
+    """The constants of Python that a text uses: `C.EVENTS_KEPT`."""
+    return set(_CONSTANT_USED.findall(without_comments(text)))
 
 
 def without_comments(text: str) -> str:

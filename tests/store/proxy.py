@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +25,8 @@ class Proxy:
         self._is_swallowing = False
         self._piece = 2**16
         self._cut_after: int | None = None
+        #: Seconds by which all that the server sends is late.
+        self.delay = 0.0
         #: Connections that were made, and parts that requests came in.
         self.connections = 0
         self.requests = 0
@@ -50,7 +53,7 @@ class Proxy:
         self._cut_after = size
 
     def swallow(self) -> None:
-        """From now on requests go nowhere, and their connections stay silent for ever."""
+        """From now on requests are dropped, and their connections never reply."""
         self._is_swallowing = True
 
     def serve(self) -> None:
@@ -95,7 +98,7 @@ class Proxy:
             nonlocal is_doomed
             while data := await reader.read(2**16):
                 self.requests += 1
-                if self._to_lose > 0 and self._sign in data:
+                if self._to_lose > 0 and not is_doomed and self._sign in data:
                     self._to_lose -= 1
                     is_doomed = True
                 if self._is_swallowing:
@@ -104,8 +107,29 @@ class Proxy:
                 server_writer.write(data)
                 await server_writer.drain()
 
+        async def delayed() -> AsyncGenerator[bytes]:
+            """What the server sends, each part as late as `delay` was when it came."""
+            loop, parts = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes]]()
+
+            async def receive() -> None:
+                data = b" "
+                while data:
+                    data = await server_reader.read(2**16)
+                    parts.put_nowait((loop.time() + self.delay, data))
+
+            receiving = asyncio.create_task(receive())
+            try:
+                while True:
+                    at, data = await parts.get()
+                    await asyncio.sleep(at - loop.time())
+                    if not data:
+                        return
+                    yield data
+            finally:
+                receiving.cancel()
+
         async def replies() -> None:
-            while data := await server_reader.read(2**16):
+            async for data in delayed():
                 if is_doomed:
                     self.lost += 1
                     return

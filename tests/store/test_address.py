@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import ConfigurationError
-from rota.store.address import find_address, parse_address
+from rota.store.redis.address import find_address, parse_address
 
 
+@pytest.mark.requirement("S0-16", "S2-28")
 def test_the_url_given_comes_first_then_the_environment_then_the_embedded_server() -> None:
-    """S0-16, S2-28."""
     everything = {
         "ROTA_URL": "redis://rota",
         "REDIS_URL": "redis://url",

@@ -6,15 +6,16 @@ import asyncio
 
 import pytest
 
-from rota.core.job import JobRef, Keep
-from rota.core.states import JobState
-from rota.store.bounds import LEASE_MS
+from rota.core.ids import JobRef
+from rota.core.job_options import Keep
+from rota.core.state_transitions import JobState
+from rota.store.job_store import LEASE_MS
 from tests.store.driver import ENDS, QUEUE, Driver, new_job, refs_of
 
 
+@pytest.mark.requirement("S2-6", "S2-19", "S4-13", "S4-39")
 @pytest.mark.parametrize("due", ["", "+60000"], ids=["pending", "scheduled"])
 async def test_a_waiting_job_is_cancelled_and_never_runs(driver: Driver, due: str) -> None:
-    """S2-6, S2-19, S4-13, S4-39."""
     ref = await driver.one("x", due=due)
 
     assert await driver.client.cancel(ref, reason="changed\nmy mind") == "cancelled"
@@ -37,8 +38,9 @@ async def test_a_job_in_backoff_is_waiting_too(driver: Driver) -> None:
     assert (record.state, record.counts.failures) == (JobState.CANCELLED, 1)
 
 
-async def test_a_running_job_is_cancelled_at_once_and_its_worker_is_told(driver: Driver) -> None:
-    """S2-19: the state is cancelled, whatever the handler reports later."""
+@pytest.mark.requirement("S2-19")
+async def test_a_running_job_is_cancelled_at_once_and_its_worker_is_notified(driver: Driver) -> None:
+    """The state is cancelled, whatever the handler reports later."""
     ref = await driver.one()
     (job,) = await driver.worker("w1").claim()
 
@@ -69,42 +71,44 @@ async def test_whatever_a_cancelled_handler_reports_means_that_it_has_stopped(dr
     assert driver.index("stopping") == {}
 
 
+@pytest.mark.requirement("S4-13")
 async def test_only_waiting_jobs_are_reached_if_so_asked(driver: Driver) -> None:
-    """S4-13: an active job is left alone, and the caller is told."""
+    """A running job is left running, and the outcome says so."""
     ref = await driver.one()
     await driver.worker().claim()
-    before = driver.dump("call")
+    before = driver.dump("reply")
 
     assert await driver.client.cancel(ref, reach="waiting") == "processing"
 
-    assert driver.dump("call") == before
+    assert driver.dump("reply") == before
 
 
+@pytest.mark.requirement("S2-6")
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 async def test_a_finished_job_is_not_cancelled_and_nothing_changes(driver: Driver, end: str) -> None:
-    """S2-6: allowed while it waits or runs."""
+    """Allowed while it waits or runs."""
     ref = await driver.one()
     if end == "cancelled":
         await driver.client.cancel(ref)
     else:
         (job,) = await driver.worker().claim()
         await (driver.worker().complete(job) if end == "completed" else driver.worker().fail(job))
-    before = driver.dump("call")
+    before = driver.dump("reply")
 
     assert await driver.client.cancel(ref, reason="too late") == f"ended {end}"
 
-    assert driver.dump("call") == before
+    assert driver.dump("reply") == before
 
 
+@pytest.mark.requirement("S2-6")
 async def test_what_does_not_exist_is_missing_and_nothing_changes(driver: Driver) -> None:
-    """S2-6."""
     ref = await driver.one("x")
-    before = driver.dump("call")
+    before = driver.dump("reply")
 
     for wrong in (JobRef(QUEUE, "y"), JobRef(QUEUE, "x", "00000000z"), JobRef(QUEUE, "y", ref.run)):
         assert await driver.client.cancel(wrong) == "missing"
 
-    assert driver.dump("call") == before
+    assert driver.dump("reply") == before
 
 
 async def test_a_cancel_never_hits_a_later_run_of_the_id(driver: Driver) -> None:
@@ -119,8 +123,9 @@ async def test_a_cancel_never_hits_a_later_run_of_the_id(driver: Driver) -> None
     assert await driver.state(new) is JobState.PENDING
 
 
+@pytest.mark.requirement("S2-19")
 async def test_cancel_and_complete_have_one_winner(driver: Driver) -> None:
-    """S2-19: a cancel that comes last must not be overwritten, nor overwrite."""
+    """A cancel that comes last must not be overwritten, nor overwrite."""
     refs = await driver.enqueue(*[new_job()] * 40)
     jobs = await driver.worker().claim(40)
 
@@ -137,11 +142,12 @@ async def test_cancel_and_complete_have_one_winner(driver: Driver) -> None:
         assert await driver.state(ref) == said.split(" ")[1]
 
 
+@pytest.mark.requirement("S4-27")
 @pytest.mark.parametrize("id", ["x", ""], ids=["chosen", "made up"])
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize("keep", [3600.0, 0.0])
 async def test_an_id_stays_taken_until_the_handler_has_stopped(driver: Driver, verb: str, keep: float, id: str) -> None:
-    """S4-27: nothing ever overlaps, also when nothing of the old run is kept."""
+    """Nothing ever overlaps, also when nothing of the old run is kept."""
     ref = await driver.one(id, keep=Keep(finished=keep))
     (job,) = await driver.worker().claim()
     assert await (driver.client.cancel(ref) if verb == "cancel" else driver.client.delete(ref)) == "stopping"
@@ -183,20 +189,21 @@ async def test_a_stopping_handler_keeps_its_place_while_its_worker_names_it(driv
     assert not (await driver.client.enqueue(QUEUE, [new_job("x")]))[0].is_new
 
 
+@pytest.mark.requirement("S0-14")
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 async def test_a_late_holder_does_not_release_what_anothers_handler_still_holds(driver: Driver, verb: str) -> None:
-    """S0-14 [T]: a slow holder never frees what is another's by now."""
+    """A slow holder never frees what is another's by now."""
     ref = await driver.one("x", keep=Keep(finished=0))
     (late,) = await driver.worker("w1").claim()
     await driver.worker("w1").lose(late)
     (job,) = await driver.worker("w2").claim()
     await (driver.client.cancel(ref) if verb == "cancel" else driver.client.delete(ref))
-    before = driver.dump("meta", "beats")
+    before = driver.dump("meta", "heartbeats")
 
     assert await driver.worker("w1").complete(late) in ("missing", "lease_lost")
     await driver.worker("w1").beat(late)
 
-    assert driver.dump("meta", "beats") == before
+    assert driver.dump("meta", "heartbeats") == before
     assert not (await driver.client.enqueue(QUEUE, [new_job("x")]))[0].is_new
     await driver.worker("w2").complete(job)
     assert (await driver.client.enqueue(QUEUE, [new_job("x")]))[0].is_new
@@ -210,7 +217,7 @@ async def test_a_cancelled_job_that_is_swept_while_its_handler_stops_keeps_its_i
         driver.advance(2_000)
         await driver.worker().beat(job)
 
-    await driver.client.sweep(QUEUE)
+    await driver.client.apply_retention(QUEUE)
 
     assert not await driver.exists(ref)
     assert not (await driver.client.enqueue(QUEUE, [new_job("x")]))[0].is_new

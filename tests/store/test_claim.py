@@ -6,19 +6,21 @@ import asyncio
 
 import pytest
 
-from rota.core.codec import UndecodableRecord, decode_body
-from rota.core.job import Counts, JobRef
-from rota.core.states import JobState
-from rota.store.bounds import LEASE_MS
-from rota.store.door import NewJob
-from rota.store.reports import Claims
+from rota.core.ids import JobRef
+from rota.core.job_record import AttemptCounts
+from rota.core.job_record_codec import UndecodableRecord, decode_body
+from rota.core.state_transitions import JobState
+from rota.store.claim_replies import ClaimReply
+from rota.store.enqueue_batcher import NewJob
+from rota.store.job_store import LEASE_MS
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 HOUR = 3_600_000
 
 
+@pytest.mark.requirement("S0-5", "S4-25", "S4-32")
 async def test_a_claim_writes_owner_fence_lease_and_attempt_in_one_step(driver: Driver) -> None:
-    """S0-5, S4-25, S4-32: claimed_at and attempt are stamped by the server, the first attempt is 1."""
+    """The server stamps claimed_at and attempt; the first attempt is 1."""
     ref = await driver.one()
     before = driver.now()
 
@@ -29,11 +31,11 @@ async def test_a_claim_writes_owner_fence_lease_and_attempt_in_one_step(driver: 
     assert record.claimed_at is not None
     assert before <= record.claimed_at <= driver.now()
     assert record.lease_until == record.claimed_at + LEASE_MS
-    assert job.counts == record.counts == Counts(attempt=1)
+    assert job.counts == record.counts == AttemptCounts(attempt=1)
 
 
+@pytest.mark.requirement("S0-6", "S1-6")
 async def test_a_claim_takes_no_more_than_it_has_slots_for(driver: Driver) -> None:
-    """S0-6, S1-6."""
     refs = await driver.enqueue(*[new_job()] * 5)
 
     assert refs_of(await driver.worker().claim(2)) == [ref.run for ref in refs[:2]]
@@ -52,8 +54,8 @@ async def test_fences_only_grow_and_claims_carry_their_token(driver: Driver) -> 
     assert [claim.partition(".")[2] for claim in claims] == ["w1-16", "w2-16", "w1-32"]
 
 
+@pytest.mark.requirement("S0-15", "S3-7", "S3-17")
 async def test_many_workers_at_once_never_claim_the_same_job(driver: Driver) -> None:
-    """S0-15, S3-7, S3-17."""
     refs = await driver.enqueue(*[new_job()] * 200)
 
     claimed = await asyncio.gather(*(driver.worker(f"w{n % 10}-{n}").claim(7) for n in range(40)))
@@ -92,7 +94,7 @@ async def test_a_copy_of_an_older_claim_that_was_long_on_its_way_takes_nothing(d
     await worker.claim()
     before = driver.dump()
 
-    late = await worker.store.claim(QUEUE, 1, call=16, token="w1-16")
+    late = await worker.store.claim(QUEUE, 1, call_number=16, claim_token="w1-16")
 
     assert late.jobs == []
     assert driver.dump() == before
@@ -101,13 +103,13 @@ async def test_a_copy_of_an_older_claim_that_was_long_on_its_way_takes_nothing(d
 async def test_an_empty_queue_brings_nothing_and_nothing_to_wait_for(driver: Driver) -> None:
     claims = await driver.worker().claims(5)
 
-    assert claims == Claims([], None)
+    assert claims == ClaimReply([], None)
     assert driver.all_keys() == sorted([driver.key("idle"), driver.key("meta")])
 
 
 @pytest.mark.parametrize("what", ["scheduled", "expiring", "lease"])
 async def test_a_claim_says_how_long_there_is_nothing_to_do(driver: Driver, what: str) -> None:
-    """Nobody polls: a worker sleeps until the next time, or until it is woken."""
+    """Without polling: a worker sleeps until the next due time, or until it is woken."""
     if what == "scheduled":
         await driver.enqueue(new_job(due="+90000"), new_job(due="+60000"))
         expected = 60_000
@@ -125,11 +127,12 @@ async def test_a_claim_says_how_long_there_is_nothing_to_do(driver: Driver, what
     assert expected - 2_000 < wait_ms <= expected
 
 
+@pytest.mark.requirement("S0-5", "S4-15")
 async def test_attempts_only_grow_whatever_ends_them(driver: Driver) -> None:
-    """S0-5, S4-15: each execution has its number, and the counters are kept apart."""
+    """Each execution has its number, and the counters are kept apart."""
     await driver.enqueue()
     worker = driver.worker()
-    seen: list[Counts] = []
+    seen: list[AttemptCounts] = []
     for verb in ("hand back", "lose", "fail", "snooze"):
         (job,) = await worker.claim()
         seen.append(job.counts)
@@ -138,11 +141,11 @@ async def test_attempts_only_grow_whatever_ends_them(driver: Driver) -> None:
     seen.append(job.counts)
 
     assert seen == [
-        Counts(attempt=1),
-        Counts(attempt=2, handbacks=1),
-        Counts(attempt=3, handbacks=1, stalls=1),
-        Counts(attempt=4, handbacks=1, stalls=1, failures=1),
-        Counts(attempt=5, handbacks=1, stalls=1, failures=1, snoozes=1),
+        AttemptCounts(attempt=1),
+        AttemptCounts(attempt=2, handbacks=1),
+        AttemptCounts(attempt=3, handbacks=1, stalls=1),
+        AttemptCounts(attempt=4, handbacks=1, stalls=1, failures=1),
+        AttemptCounts(attempt=5, handbacks=1, stalls=1, failures=1, snoozes=1),
     ]
 
 
@@ -156,9 +159,10 @@ async def test_what_is_handed_back_keeps_its_place(driver: Driver) -> None:
     assert refs_of(await driver.worker("w2").claim()) == [first.run]
 
 
+@pytest.mark.requirement("S0-4", "S0-9", "S2-20")
 @pytest.mark.parametrize("verb", ["fail", "snooze"])
 async def test_what_is_tried_again_takes_a_new_place_in_its_priority(driver: Driver, verb: str) -> None:
-    """S0-4, S0-9, S2-20: a requeued job goes to the back of its own priority."""
+    """A requeued job goes to the back of its own priority."""
     first, second, low = await driver.enqueue(new_job(), new_job(), new_job(priority=10))
     worker = driver.worker()
     (job,) = await worker.claim()
@@ -169,8 +173,9 @@ async def test_what_is_tried_again_takes_a_new_place_in_its_priority(driver: Dri
     assert refs_of(await worker.claim(5)) == [second.run, first.run, low.run]
 
 
+@pytest.mark.requirement("S3-16")
 async def test_a_record_that_cannot_be_read_is_claimed_and_shown_all_the_same(driver: Driver) -> None:
-    """S3-16: it can be failed with a clear error; it neither vanishes nor stops the queue."""
+    """It can be failed with a clear error; it neither vanishes nor stops the queue."""
     made = await driver.client.enqueue(QUEUE, [NewJob("junk", 0, "", "", b"{not json\nnoop\n[]"), new_job("fine")])
 
     junk, fine = await driver.worker().claim(5)
@@ -198,7 +203,7 @@ async def test_a_record_that_cannot_be_read_is_claimed_and_shown_all_the_same(dr
     ],
 )
 async def test_no_record_can_stop_a_queue_from_being_served(driver: Driver, options: bytes) -> None:
-    """One record that makes a script fail would make every claim of the queue fail, for ever."""
+    """One record that makes a script fail would make every later claim of the queue fail."""
     bad = NewJob("", 0, "", "", options + b"\nnoop\n[]")
     await driver.client.enqueue(QUEUE, [bad, bad._replace(expiry="+60000", due="+100"), bad])
     stalled, cancelled = await driver.worker("w1").claim(2)
@@ -209,7 +214,7 @@ async def test_no_record_can_stop_a_queue_from_being_served(driver: Driver, opti
             assert await driver.worker("w2").lose(job) == "ok"
     driver.advance(HOUR)
     await driver.worker("w2").claim(0)
-    await driver.client.sweep(QUEUE)
+    await driver.client.apply_retention(QUEUE)
 
     assert await driver.worker("w1").complete(stalled) == "lease_lost"
     assert await driver.worker("w1").hand_back(cancelled) == "lease_lost"

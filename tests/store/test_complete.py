@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Counts, JobRef, Keep
-from rota.core.states import JobState
-from rota.store.bounds import BATCH
+from rota.core.ids import JobRef
+from rota.core.job_options import Keep
+from rota.core.job_record import AttemptCounts
+from rota.core.state_transitions import JobState
+from rota.store.batch_limit_constants import BATCH
 from tests.store.driver import QUEUE, Driver, completed, new_job
 
 
+@pytest.mark.requirement("S0-8", "S2-21", "K-10")
 async def test_a_completed_job_has_its_result_and_gives_its_lease_back(driver: Driver) -> None:
-    """S0-8, S2-21, K-10: success removes exactly that job from processing and keeps the result."""
+    """Success removes exactly that job from processing and keeps the result."""
     ref, other = await driver.enqueue(new_job("", [1]), new_job("", [1]))
     job, _ = await driver.worker().claim(2)
 
     assert await driver.worker().complete(job, b'{"sum":3}') == "ok"
 
     record = (await driver.read(ref)).record
-    assert (record.state, record.result, record.counts) == (JobState.COMPLETED, b'{"sum":3}', Counts(attempt=1))
+    assert (record.state, record.result, record.counts) == (JobState.COMPLETED, b'{"sum":3}', AttemptCounts(attempt=1))
     assert (record.worker, record.claim) == ("w1", job.claim)
     assert record.ended_at is not None
     assert record.claimed_at is not None
@@ -26,8 +29,9 @@ async def test_a_completed_job_has_its_result_and_gives_its_lease_back(driver: D
     assert await driver.state(other) is JobState.PROCESSING
 
 
+@pytest.mark.requirement("S4-16")
 async def test_a_null_result_takes_no_room(driver: Driver) -> None:
-    """S4-16: nothing is a success too."""
+    """Nothing is a success too."""
     ref = await driver.one()
     (job,) = await driver.worker().claim()
 
@@ -86,7 +90,7 @@ async def test_jobs_of_one_batch_are_kept_each_by_its_own_rule(driver: Driver) -
     assert [await driver.exists(ref) for ref in refs] == [True, False, True]
 
     driver.advance(11_000)
-    await driver.client.sweep(QUEUE)
+    await driver.client.apply_retention(QUEUE)
     assert [await driver.exists(ref) for ref in refs] == [False, False, True]
 
 

@@ -1,4 +1,4 @@
-"""The connection that all calls share: whoever leaves, whatever is cut, each caller gets the reply to his own call."""
+"""The shared connection: after cancelled callers and lost connections, each caller gets the reply to its own call."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 import redis
 
-from rota.core.codec import decode_body
+from rota.core.job_record_codec import decode_body
 from rota.errors import ConfigurationError, StoreUnavailable
-from rota.store import connections
-from rota.store.address import parse_address
-from rota.store.connection import Connection, Disconnected, ServerError, pack
-from rota.store.connections import endpoint_of, open_connection, pack_all
-from rota.store.door import Made
-from rota.store.gateway import Gateway
-from rota.store.store import Store
+from rota.store.enqueue_batcher import EnqueueResult
+from rota.store.job_store import JobStore
+from rota.store.redis import connection_opener
+from rota.store.redis.address import parse_address
+from rota.store.redis.connection import Connection, Disconnected, ServerError, pack, pack_all
+from rota.store.redis.connection_opener import endpoint_of, open_connection
+from rota.store.redis.retrying_client import RedisClient
 from tests.eventually import eventually
 from tests.servers import OwnServers, Server, new_server
 from tests.store.driver import QUEUE, Driver, completed, new_job
@@ -36,11 +36,11 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
 
 
 @pytest.fixture
-async def gateway(proxy: Proxy) -> AsyncIterator[Gateway]:
+async def redis_client(proxy: Proxy) -> AsyncIterator[RedisClient]:
     """Through the proxy."""
-    gateway = Gateway(parse_address(proxy.url))
-    yield gateway
-    await gateway.close()
+    redis_client = RedisClient(parse_address(proxy.url))
+    yield redis_client
+    await redis_client.close()
 
 
 def text_of(number: int) -> str:
@@ -48,34 +48,36 @@ def text_of(number: int) -> str:
     return f"{number}:" + "x" * (number * 37 % 5_000)
 
 
-async def echo(gateway: Gateway, number: int) -> bool:
-    return await gateway.command("ECHO", text_of(number)) == text_of(number).encode()
+async def echo(redis_client: RedisClient, number: int) -> bool:
+    return await redis_client.command("ECHO", text_of(number)) == text_of(number).encode()
 
 
 # --- one connection for all --------------------------------------------------------------------------------------
 
 
-async def test_calls_of_a_thousand_callers_share_a_connection_and_few_writes(gateway: Gateway, proxy: Proxy) -> None:
-    await gateway.command("PING")
+async def test_calls_of_a_thousand_callers_share_a_connection_and_few_writes(
+    redis_client: RedisClient, proxy: Proxy
+) -> None:
+    await redis_client.command("PING")
     before = proxy.requests
 
-    assert all(await asyncio.gather(*(gateway.command("ECHO", n) for n in range(1_000))))
+    assert all(await asyncio.gather(*(redis_client.command("ECHO", n) for n in range(1_000))))
 
     assert proxy.connections == 1
     assert proxy.requests - before <= 10
 
 
-async def test_replies_that_come_byte_by_byte_are_put_together(gateway: Gateway, proxy: Proxy) -> None:
+async def test_replies_that_come_byte_by_byte_are_put_together(redis_client: RedisClient, proxy: Proxy) -> None:
     proxy.dribble(7)
 
-    assert all(await asyncio.gather(*(echo(gateway, number) for number in range(20))))
+    assert all(await asyncio.gather(*(echo(redis_client, number) for number in range(20))))
 
 
 async def test_callers_that_leave_in_flight_leave_the_replies_of_the_others_alone(
-    gateway: Gateway, proxy: Proxy
+    redis_client: RedisClient, proxy: Proxy
 ) -> None:
-    await gateway.command("PING")
-    asked = [asyncio.create_task(echo(gateway, number)) for number in range(300)]
+    await redis_client.command("PING")
+    asked = [asyncio.create_task(echo(redis_client, number)) for number in range(300)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     for task in asked[::3]:
@@ -89,21 +91,21 @@ async def test_callers_that_leave_in_flight_leave_the_replies_of_the_others_alon
 
 
 async def test_a_thousand_callers_whose_connection_dies_each_get_their_own_reply(
-    gateway: Gateway, proxy: Proxy
+    redis_client: RedisClient, proxy: Proxy
 ) -> None:
     for size in (0, 1, 20_000, 200_000, 1_000_000):
         proxy.cut_after(size)
-        assert all(await asyncio.gather(*(echo(gateway, number) for number in range(1_000))))
+        assert all(await asyncio.gather(*(echo(redis_client, number) for number in range(1_000))))
 
     assert proxy.connections >= 5
 
 
 async def test_a_thousand_producers_whose_connection_dies_each_make_one_job(
-    driver: Driver, gateway: Gateway, proxy: Proxy
+    driver: Driver, redis_client: RedisClient, proxy: Proxy
 ) -> None:
     """Replies are lost before, within and behind the answer to a call; calls that reached the server are recognised."""
-    store = Store(gateway, driver.keys, "far")
-    acknowledged: dict[int, Made] = {}
+    store = JobStore(redis_client, driver.keys, "far")
+    acknowledged: dict[int, EnqueueResult] = {}
 
     async def produce(number: int) -> None:
         (acknowledged[number],) = await store.enqueue(QUEUE, [new_job("", [number])])
@@ -120,16 +122,16 @@ async def test_a_thousand_producers_whose_connection_dies_each_make_one_job(
 
 
 async def test_calls_that_travel_together_and_are_half_answered_are_stored_once(
-    driver: Driver, gateway: Gateway, proxy: Proxy
+    driver: Driver, redis_client: RedisClient, proxy: Proxy
 ) -> None:
-    store = Store(gateway, driver.keys, "far")
+    store = JobStore(redis_client, driver.keys, "far")
     await driver.enqueue(*[new_job()] * 400)
-    jobs = (await store.claim(QUEUE, 400, call=16, token="a")).jobs
+    jobs = (await store.claim(QUEUE, 400, call_number=16, claim_token="a")).jobs
     calls = [call for call, _ in store.report_calls(QUEUE, [completed(job) for job in jobs])]
     assert len(calls) > 2
     proxy.cut_after(60)  # behind the replies that tell of loaded scripts
 
-    answers = await gateway.run_many(calls)
+    answers = await redis_client.run_many(calls)
 
     assert len(answers) == len(calls)
     assert driver.counts() == {"completed": 400}
@@ -139,21 +141,21 @@ async def test_a_server_that_is_killed_under_a_thousand_callers_answers_them_whe
     own_server: OwnServers,
 ) -> None:
     server = own_server()
-    gateway = Gateway(parse_address(server.url), patience=30)
-    await gateway.command("PING")
-    asked = [asyncio.create_task(echo(gateway, number)) for number in range(1_000)]
+    redis_client = RedisClient(parse_address(server.url), patience=30)
+    await redis_client.command("PING")
+    asked = [asyncio.create_task(echo(redis_client, number)) for number in range(1_000)]
     await asyncio.sleep(0)
     await asyncio.to_thread(server.restart)
 
     assert all(await asyncio.gather(*asked))
-    await gateway.close()
+    await redis_client.close()
 
 
-async def test_a_call_that_blocks_keeps_nobody_waiting(driver: Driver) -> None:
-    reading = asyncio.create_task(driver.gateway.read_streams({driver.key("events"): "$"}, 30_000))
+async def test_a_blocking_call_does_not_delay_other_calls(driver: Driver) -> None:
+    reading = asyncio.create_task(driver.redis_client.read_streams({driver.key("events"): "$"}, 30_000))
     await eventually(lambda: any(client["cmd"] == "xread" for client in driver.redis.client_list()))
 
-    assert await driver.gateway.command("ECHO", "x") == b"x"
+    assert await driver.redis_client.command("ECHO", "x") == b"x"
     reading.cancel()
     await asyncio.gather(reading, return_exceptions=True)
 
@@ -168,7 +170,7 @@ async def opened(server: Server) -> Connection:
 async def test_an_error_is_a_reply_among_others(server: Server) -> None:
     connection = await opened(server)
 
-    first, refusal, last = await connection.ask(pack_all([("ECHO", "a"), ("NOSUCH", "x"), ("ECHO", "b")]), 3)
+    first, refusal, last = await connection.request(pack_all([("ECHO", "a"), ("NOSUCH", "x"), ("ECHO", "b")]), 3)
 
     assert (first, last) == (b"a", b"b")
     assert isinstance(refusal, ServerError)
@@ -177,23 +179,23 @@ async def test_an_error_is_a_reply_among_others(server: Server) -> None:
     await connection.closed
 
 
-async def test_a_reply_that_nobody_asked_for_ends_it(server: Server) -> None:
+async def test_an_unexpected_reply_ends_the_connection(server: Server) -> None:
     """Else every later reply would be taken for the answer to another question."""
     connection = await opened(server)
 
-    assert await connection.ask(pack_all([("ECHO", "a"), ("ECHO", "b")]), 1) == [b"a"]
+    assert await connection.request(pack_all([("ECHO", "a"), ("ECHO", "b")]), 1) == [b"a"]
 
     await asyncio.wait_for(connection.closed, 5)
     with pytest.raises(Disconnected):
-        connection.ask(pack(("PING",)))
+        connection.request(pack(("PING",)))
 
 
-async def test_silence_ends_it_and_whoever_waits_is_told(own_server: OwnServers) -> None:
+async def test_silence_ends_the_connection_and_waiting_callers_get_an_error(own_server: OwnServers) -> None:
     server = own_server()
     connection = await opened(server)
     connection.timeout = 0.05
     server.pause()
-    asked = [connection.ask(pack(("PING",))) for _ in range(3)]
+    asked = [connection.request(pack(("PING",))) for _ in range(3)]
 
     for question in asked:
         with pytest.raises(Disconnected, match=r"no answer within 0\.05 s"):
@@ -205,28 +207,28 @@ async def test_silence_ends_it_and_whoever_waits_is_told(own_server: OwnServers)
 async def test_a_loop_that_was_held_up_does_not_take_that_for_silence(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connections, "SOCKET_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(connection_opener, "SOCKET_TIMEOUT_S", 0.1)
     caplog.set_level(logging.DEBUG, "rota.store")
-    gateway = Gateway(parse_address(server.url))
-    await gateway.command("PING")
-    asked = asyncio.create_task(gateway.command("ECHO", "x"))
+    redis_client = RedisClient(parse_address(server.url))
+    await redis_client.command("PING")
+    asked = asyncio.create_task(redis_client.command("ECHO", "x"))
     await asyncio.sleep(0)
     time.sleep(0.3)  # noqa: ASYNC251  # as a handler does that computes on the loop
 
     assert await asked == b"x"
     assert not caplog.text
-    await gateway.close()
+    await redis_client.close()
 
 
-async def test_closing_tells_whoever_waits_and_leaves_nothing_open(own_server: OwnServers) -> None:
+async def test_closing_notifies_waiting_callers_and_leaves_nothing_open(own_server: OwnServers) -> None:
     server = own_server()
-    gateway = Gateway(parse_address(server.url), patience=0)
-    await gateway.command("PING")
+    redis_client = RedisClient(parse_address(server.url), patience=0)
+    await redis_client.command("PING")
     server.pause()
-    asked = [asyncio.create_task(gateway.command("PING")) for _ in range(3)]
+    asked = [asyncio.create_task(redis_client.command("PING")) for _ in range(3)]
     await asyncio.sleep(0)
 
-    await gateway.close()
+    await redis_client.close()
 
     for outcome in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(outcome, StoreUnavailable)
@@ -262,15 +264,15 @@ async def test_tls_is_spoken_and_certificates_are_checked(valkey: Server, certif
     context.load_cert_chain(certificate)
     async with Proxy(valkey, tls=context) as proxy:
         for settings in (f"ssl_ca_certs={certificate}", "ssl_cert_reqs=none"):
-            trusting = Gateway(parse_address(f"{proxy.url}?{settings}"))
+            trusting = RedisClient(parse_address(f"{proxy.url}?{settings}"))
             assert all(await asyncio.gather(*(echo(trusting, number) for number in range(100))))
             await trusting.close()
-        doubting = Gateway(parse_address(proxy.url), patience=0.1)
+        doubting = RedisClient(parse_address(proxy.url), patience=0.1)
         with pytest.raises(StoreUnavailable, match="certificate"):
             await doubting.command("PING")
         await doubting.close()
     with pytest.raises(ConfigurationError, match="TLS"):
-        Gateway(parse_address("rediss://127.0.0.1?ssl_ca_certs=/nowhere"))
+        RedisClient(parse_address("rediss://127.0.0.1?ssl_ca_certs=/nowhere"))
 
 
 @contextmanager
@@ -304,21 +306,21 @@ async def test_after_a_failover_the_primary_is_found_that_the_sentinels_name(
             with redis.Redis(port=port) as watcher:
                 await eventually(lambda: knows_replica(watcher))
             nowhere = unused_address().removeprefix("redis://")
-            gateway = Gateway(parse_address(f"redis+sentinel://{nowhere},127.0.0.1:{port}/shop"), patience=30)
-            assert await gateway.command("SET", "before", 1) == b"OK"
-            heard = gateway.listen("channel")
+            redis_client = RedisClient(parse_address(f"redis+sentinel://{nowhere},127.0.0.1:{port}/shop"), patience=30)
+            assert await redis_client.command("SET", "before", 1) == b"OK"
+            heard = redis_client.listen("channel")
             assert await anext(heard) == ""
 
             primary.kill()
 
-            assert await gateway.command("SET", "after", 1) == b"OK"
-            assert await gateway.command("GET", "kept") == b"yes"
+            assert await redis_client.command("SET", "after", 1) == b"OK"
+            assert await redis_client.command("GET", "kept") == b"yes"
             assert client.get("after") == b"1"
             assert await anext(heard) == "", "it listens at the new primary"
-            await gateway.command("PUBLISH", "channel", "hello")
+            await redis_client.command("PUBLISH", "channel", "hello")
             assert await anext(heard) == "hello"
             await heard.aclose()
-            await gateway.close()
+            await redis_client.close()
 
 
 def knows_replica(watcher: redis.Redis) -> bool:
@@ -328,13 +330,29 @@ def knows_replica(watcher: redis.Redis) -> bool:
         return False
 
 
-async def test_a_service_that_no_sentinel_knows_is_told(own_server: OwnServers, tmp_path: Path) -> None:
+async def test_a_service_that_no_sentinel_knows_is_reported(own_server: OwnServers, tmp_path: Path) -> None:
     with sentinel(own_server(tcp=True), tmp_path) as port, redis.Redis(port=port) as watcher:
         await eventually(lambda: knows_replica(watcher) or _answers(watcher))
-        gateway = Gateway(parse_address(f"redis+sentinel://127.0.0.1:{port}/other"), patience=0.1)
-        with pytest.raises(StoreUnavailable, match="no service called other"):
-            await gateway.command("PING")
-        await gateway.close()
+        redis_client = RedisClient(parse_address(f"redis+sentinel://127.0.0.1:{port}/other"), patience=0.1)
+        with pytest.raises(StoreUnavailable, match="does not know the service other"):
+            await redis_client.command("PING")
+        await redis_client.close()
+
+
+async def test_after_the_error_reply_of_one_sentinel_the_others_are_asked(
+    own_server: OwnServers, tmp_path: Path
+) -> None:
+    primary, no_sentinel = own_server(tcp=True), own_server(tcp=True)
+    with sentinel(primary, tmp_path) as port, redis.Redis(port=port) as watcher:
+        await eventually(lambda: _answers(watcher))
+        hosts = f"127.0.0.1:{no_sentinel.port},127.0.0.1:{port}"
+        redis_client = RedisClient(parse_address(f"redis+sentinel://{hosts}/shop"), patience=30)
+
+        assert await redis_client.command("SET", "found", 1) == b"OK"
+
+        with primary.client() as client:
+            assert client.get("found") == b"1"
+        await redis_client.close()
 
 
 def _answers(watcher: redis.Redis) -> bool:

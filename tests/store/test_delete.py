@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import JobRef
-from rota.core.states import JobState
+from rota.core.ids import JobRef
+from rota.core.state_transitions import JobState
 from tests.store.driver import FINISHED, HISTORY, QUEUE, Driver, new_job
 
-#: What tells of the queue and not of one job.
-LASTING = {"meta", "events", "rules", "kept", "call", "calls", "beats", "idle"} | HISTORY
+#: Keys that describe the queue and not one job.
+LASTING = {"meta", "events", "retention_rules", "kept", "reply", "last_reply", "heartbeats", "idle"} | HISTORY
 
 
 async def _bring_to(driver: Driver, ref: JobRef, state: str) -> None:
     worker = driver.worker()
     if state in ("processing", "completed", "failed", "retrying"):
         (job,) = await worker.claim()
-        await worker.store.progress(QUEUE, [(job.run, job.claim, "1", "2", "")])
-        await worker.store.log(QUEUE, job.run, job.claim, 1, ["info hello"])
+        await worker.store.save_progress(QUEUE, [(job.run, job.claim, "1", "2", "")])
+        await worker.store.append_log(QUEUE, job.run, job.claim, 1, ["info hello"])
         if state == "completed":
             await worker.complete(job, b"1")
         elif state == "failed":
@@ -28,10 +28,11 @@ async def _bring_to(driver: Driver, ref: JobRef, state: str) -> None:
         await driver.client.cancel(ref)
 
 
+@pytest.mark.requirement("S2-7")
 @pytest.mark.parametrize("id", ["", "chosen"])
 @pytest.mark.parametrize("state", ["pending", "scheduled", "retrying", "processing", *FINISHED])
 async def test_delete_removes_every_trace(driver: Driver, state: str, id: str) -> None:
-    """S2-7: record and index entries; no ghost comes back (S2-7 [T])."""
+    """Record and index entries; no ghost comes back."""
     ref = await driver.one(id, due="+60000" if state == "scheduled" else "", expiry="+120000")
     await _bring_to(driver, ref, state)
     await driver.client.watch(ref)
@@ -50,7 +51,7 @@ async def test_delete_removes_every_trace(driver: Driver, state: str, id: str) -
     assert await driver.worker("w2").claim() == []
 
 
-async def test_a_deleted_jobs_handler_is_told_and_what_it_reports_is_refused(driver: Driver) -> None:
+async def test_the_handler_of_a_deleted_job_is_stopped_and_its_reports_are_refused(driver: Driver) -> None:
     """kue #804: a deleted job runs on."""
     ref = await driver.one()
     (job,) = await driver.worker("w1").claim()
@@ -65,15 +66,15 @@ async def test_a_deleted_jobs_handler_is_told_and_what_it_reports_is_refused(dri
     assert driver.index("stopping") == {}
 
 
+@pytest.mark.requirement("S2-7")
 async def test_what_does_not_exist_is_missing_and_nothing_changes(driver: Driver) -> None:
-    """S2-7."""
     ref = await driver.one("x")
-    before = driver.dump("call")
+    before = driver.dump("reply")
 
     for wrong in (JobRef(QUEUE, "y"), JobRef(QUEUE, "x", "00000000z"), JobRef(QUEUE, "y", ref.run)):
         assert await driver.client.delete(wrong) == "missing"
 
-    assert driver.dump("call") == before
+    assert driver.dump("reply") == before
 
 
 async def test_deleting_an_old_run_leaves_the_new_run_of_the_id_alone(driver: Driver) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Keep
-from rota.core.same_id import Update
-from rota.core.states import JobState
-from rota.store.bounds import CHORES, LEASE_MS
+from rota.core.job_options import Keep
+from rota.core.same_id_policy import Update
+from rota.core.state_transitions import JobState
+from rota.store.batch_limit_constants import HOUSEKEEPING_BATCH
+from rota.store.job_store import LEASE_MS
 from tests.store.driver import Driver, new_job, refs_of
 
 MINUTE = 60_000
@@ -61,13 +62,13 @@ async def test_an_expired_job_is_kept_by_its_own_rule(driver: Driver) -> None:
 
 
 async def test_more_late_jobs_than_one_call_may_move_expire_with_the_next_ones(driver: Driver) -> None:
-    await driver.enqueue(*[new_job(expiry="+60000")] * (2 * CHORES + 1))
+    await driver.enqueue(*[new_job(expiry="+60000")] * (2 * HOUSEKEEPING_BATCH + 1))
     driver.advance(MINUTE)
 
     waits = [(await driver.worker().claims(0)).wait_ms for _ in range(3)]
 
     assert waits == [0, 0, None]
-    assert driver.counts() == {"cancelled": 2 * CHORES + 1}
+    assert driver.counts() == {"cancelled": 2 * HOUSEKEEPING_BATCH + 1}
 
 
 async def test_an_expired_job_frees_its_id(driver: Driver) -> None:
@@ -100,9 +101,10 @@ async def test_one_that_is_given_back_unstarted_when_its_time_is_over_never_star
     assert await driver.state(ref) is JobState.CANCELLED
 
 
-async def test_one_whose_claim_nobody_heard_of_never_starts_when_its_time_is_over(driver: Driver) -> None:
+async def test_one_whose_claim_was_given_up_never_starts_when_its_time_is_over(driver: Driver) -> None:
     ref = await driver.one(expiry=f"+{LEASE_MS // 2}")
     await driver.worker("deaf").claim()
+    await driver.worker("deaf").beat(gives_up_last_claim=True)
     await driver.advance_with_ticks(LEASE_MS + 2_000, by="deaf")
 
     assert await driver.worker("other").claim() == []

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.codec import encode_error
-from rota.core.job import Counts, ErrorRecord, Keep
-from rota.core.states import JobState
-from rota.store.reports import Failed
+from rota.core.job_options import Keep
+from rota.core.job_record import AttemptCounts, ErrorRecord
+from rota.core.job_record_codec import encode_error
+from rota.core.state_transitions import JobState
+from rota.store.report_encoding import Failed
 from tests.store.driver import QUEUE, Driver, new_job, refs_of, run_of
 
 MINUTE = 60_000
 
 
+@pytest.mark.requirement("S0-9", "S1-3", "S2-20", "S4-17")
 async def test_a_failed_attempt_waits_out_its_delay_and_runs_again(driver: Driver) -> None:
-    """S0-9, S1-3, S2-20, S4-17: retried with one more failure, not before its time."""
+    """Retried with one more failure, not before its time."""
     ref = await driver.one()
     (job,) = await driver.worker().claim()
     failed_at = driver.now()
@@ -22,7 +24,7 @@ async def test_a_failed_attempt_waits_out_its_delay_and_runs_again(driver: Drive
     assert await driver.worker().fail(job, "+60000") == "ok"
 
     record = (await driver.read(ref)).record
-    assert (record.state, record.counts) == (JobState.SCHEDULED, Counts(attempt=1, failures=1))
+    assert (record.state, record.counts) == (JobState.SCHEDULED, AttemptCounts(attempt=1, failures=1))
     assert record.due_at is not None
     assert record.due_at >= failed_at + MINUTE
     assert record.error is not None
@@ -31,11 +33,12 @@ async def test_a_failed_attempt_waits_out_its_delay_and_runs_again(driver: Drive
     assert await driver.worker().claim() == []
     driver.advance(1000)
     (again,) = await driver.worker().claim()
-    assert (again.run, again.counts) == (ref.run, Counts(attempt=2, failures=1))
+    assert (again.run, again.counts) == (ref.run, AttemptCounts(attempt=2, failures=1))
 
 
+@pytest.mark.requirement("S4-20")
 async def test_the_time_of_the_next_attempt_may_be_given(driver: Driver) -> None:
-    """S4-20: an error's own time replaces the backoff."""
+    """An error's own time replaces the backoff."""
     ref = await driver.one()
     (job,) = await driver.worker().claim()
     when = driver.now() + 5 * MINUTE
@@ -65,20 +68,21 @@ async def test_a_retry_keeps_its_priority(driver: Driver) -> None:
     assert plain.run != urgent.run
 
 
+@pytest.mark.requirement("S0-11", "S2-20", "S4-18", "S4-19", "S4-21")
 async def test_the_last_failure_makes_a_dead_letter_with_all_that_is_known(driver: Driver) -> None:
-    """S0-11, S2-20, S4-18, S4-19, S4-21: kept to be looked at, never dropped."""
+    """Kept to be looked at, never dropped."""
     ref = await driver.one("order-7", arguments={"a": 1})
     (job,) = await driver.worker().claim()
     error = ErrorRecord(
         kind="permanent", type="CardDeclined", message="no", traceback="File …\n", attributes={"code": 51, "€": [None]}
     )
 
-    report = Failed(job.run, job.claim, "final", Keep().rule(JobState.FAILED), encode_error(error))
+    report = Failed(job.run, job.claim, "final", Keep().retention(JobState.FAILED), encode_error(error))
     assert await driver.worker().report(report) == "ok"
 
     snapshot = await driver.read(ref)
     assert (snapshot.record.state, snapshot.record.error) == (JobState.FAILED, error)
-    assert snapshot.record.counts == Counts(attempt=1, failures=1)
+    assert snapshot.record.counts == AttemptCounts(attempt=1, failures=1)
     assert snapshot.record.ended_at is not None
     assert snapshot.record.arguments == b'{"a": 1}'
     (entry,) = snapshot.history
@@ -132,7 +136,7 @@ async def test_no_error_can_leave_a_failure_half_stored(driver: Driver, error: b
     """The script reads the error for the history; what it cannot read it leaves out."""
     refs = await driver.enqueue(new_job(), new_job())
     first, second = await driver.worker().claim(2)
-    rule = Keep().rule(JobState.FAILED)
+    rule = Keep().retention(JobState.FAILED)
 
     await driver.worker().report(Failed(first.run, first.claim, "final", rule, error))
     await driver.worker().report(Failed(second.run, second.claim, "+1000", rule, error))
@@ -146,7 +150,7 @@ async def test_progress_starts_again_with_the_next_attempt(driver: Driver) -> No
     """Spec 11: progress resets on retry."""
     ref = await driver.one()
     (job,) = await driver.worker().claim()
-    await driver.worker().store.progress(QUEUE, [(job.run, job.claim, "5", "10", "half")])
+    await driver.worker().store.save_progress(QUEUE, [(job.run, job.claim, "5", "10", "half")])
 
     await driver.worker().fail(job, "")
 

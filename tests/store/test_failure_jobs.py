@@ -7,14 +7,17 @@ from typing import Any, Final
 
 import pytest
 
-from rota.core.codec import encode_error, encode_options
-from rota.core.job import ErrorRecord, JobRef, Keep, Options, run_of_auto_id
+from rota.core.ids import JobRef
+from rota.core.job_options import Keep, Options
+from rota.core.job_record import ErrorRecord
+from rota.core.job_record_codec import encode_error, encode_options
 from rota.core.retry import Retry
-from rota.core.states import JobState
-from rota.store.bounds import LEASE_MS
-from rota.store.reports import Claimed, Failed
+from rota.core.state_transitions import JobState
+from rota.store.claim_replies import ClaimedJob
+from rota.store.job_store import LEASE_MS
+from rota.store.report_encoding import Failed
 from tests.servers import OwnServers
-from tests.store.driver import QUEUE, Driver, new_job
+from tests.store.driver import QUEUE, Driver, new_job, parts
 
 FAILURES: Final = f"{QUEUE}-fail"
 #: Ways to fail for good: how the run is made, and the kind of its error.
@@ -33,10 +36,10 @@ WAYS: Final = {
 async def announce(driver: Driver, task: str = "noop", options: Options | None = None) -> None:
     """A worker says that a task has a failure handler."""
     line = encode_options(options or Options()).decode()
-    await driver.client.announce_handlers(QUEUE, {task: line})
+    await driver.client.publish_failure_handlers(QUEUE, {task: line})
 
 
-async def fail(driver: Driver, way: str = "exception", *, id: str = "", **options: Any) -> tuple[JobRef, Claimed]:
+async def fail(driver: Driver, way: str = "exception", *, id: str = "", **options: Any) -> tuple[JobRef, ClaimedJob]:
     """Makes a run and has it fail for good in that way."""
     if "once" in way:
         options["at_most_once"] = True
@@ -50,7 +53,7 @@ async def fail(driver: Driver, way: str = "exception", *, id: str = "", **option
     return ref, job
 
 
-async def report(driver: Driver, job: Claimed, way: str) -> str:
+async def report(driver: Driver, job: ClaimedJob, way: str) -> str:
     """Has the run end, or says again that it has."""
     worker = driver.worker()
     if "lease" in way:
@@ -62,7 +65,7 @@ async def report(driver: Driver, job: Claimed, way: str) -> str:
     if "handed back" in way:
         return await worker.hand_back(job)
     error = ErrorRecord(kind=way, type="Oops", message="boom")
-    rule = Keep().rule(JobState.FAILED)
+    rule = Keep().retention(JobState.FAILED)
     return await worker.report(Failed(job.run, job.claim, "final", rule, encode_error(error)))
 
 
@@ -75,9 +78,10 @@ def failure_jobs(driver: Driver) -> list[list[Any]]:
     return found
 
 
+@pytest.mark.requirement("S4-23", "S4-21")
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_way_to_fail_for_good_makes_one_failure_job(driver: Driver, way: str) -> None:
-    """S4-23, S4-21: in the step that fails the run; a stall is an error of its own kind."""
+    """In the step that fails the run; a stall is an error of its own kind."""
     await announce(driver)
 
     ref, job = await fail(driver, way, arguments=["a", {"b": 1.50}])
@@ -96,9 +100,10 @@ async def test_every_way_to_fail_for_good_makes_one_failure_job(driver: Driver, 
     assert len(failure_jobs(driver)) == 1
 
 
+@pytest.mark.requirement("S4-23")
 @pytest.mark.parametrize("way", WAYS)
 async def test_without_a_handler_there_is_no_failure_job(driver: Driver, way: str) -> None:
-    """S4-23: what counts is the announcement; that no failure job waits says nothing."""
+    """What counts is the announcement; that no failure job waits says nothing."""
     await announce(driver, task="another")
 
     await fail(driver, way)
@@ -107,8 +112,9 @@ async def test_without_a_handler_there_is_no_failure_job(driver: Driver, way: st
     assert not [key for key in driver.all_keys() if key.startswith(driver.key("meta", queue=FAILURES)[:-4])]
 
 
+@pytest.mark.requirement("S4-23")
 async def test_the_first_failure_ever_makes_a_failure_job_though_the_queue_of_failures_is_empty(driver: Driver) -> None:
-    """S4-23: an empty sorted set does not exist, so its existence cannot be the sign."""
+    """An empty sorted set does not exist, so its existence cannot be the sign."""
     await announce(driver)
     assert driver.counts(queue=FAILURES) == {}
 
@@ -119,7 +125,7 @@ async def test_the_first_failure_ever_makes_a_failure_job_though_the_queue_of_fa
 
 async def test_an_announcement_can_be_taken_back(driver: Driver) -> None:
     await announce(driver)
-    await driver.client.announce_handlers(QUEUE, {}, without=["noop"])
+    await driver.client.publish_failure_handlers(QUEUE, {}, removed=["noop"])
 
     await fail(driver)
 
@@ -167,7 +173,7 @@ async def test_a_batch_makes_a_failure_job_for_each_that_has_a_handler(driver: D
     await announce(driver)
     await driver.enqueue(new_job(), new_job(task="other"), new_job("chosen"))
     jobs = await driver.worker().claim(3)
-    reports = [Failed(job.run, job.claim, "final", Keep().rule(JobState.FAILED), b"{}") for job in jobs]
+    reports = [Failed(job.run, job.claim, "final", Keep().retention(JobState.FAILED), b"{}") for job in jobs]
 
     await driver.worker().store.report(QUEUE, reports)
     await driver.worker().store.report(QUEUE, reports)
@@ -179,7 +185,7 @@ async def test_a_batch_makes_a_failure_job_for_each_that_has_a_handler(driver: D
 async def test_a_failure_job_that_fails_for_good_makes_no_other(driver: Driver) -> None:
     await announce(driver)
     await announce(driver, "noop.on_failure")
-    await driver.client.announce_handlers(FAILURES, {"noop.on_failure": "", "noop": ""})
+    await driver.client.publish_failure_handlers(FAILURES, {"noop.on_failure": "", "noop": ""})
     await fail(driver)
     (job,) = await driver.worker().claim(queue=FAILURES)
 
@@ -200,8 +206,9 @@ async def test_a_redriven_job_that_fails_again_makes_another(driver: Driver) -> 
     assert [told["attempt"] for _, _, told, _ in failure_jobs(driver)] == [1, 2]
 
 
+@pytest.mark.requirement("S4-22", "S4-2")
 async def test_a_failure_job_has_an_id_and_the_options_that_were_announced(driver: Driver) -> None:
-    """S4-22, S4-2: with options of its own."""
+    """With options of its own."""
     wanted = Options(priority=-5, retry=Retry(attempts=100), timeout_ms=7_000)
     await announce(driver, options=wanted)
     ref, _ = await fail(driver)
@@ -211,10 +218,10 @@ async def test_a_failure_job_has_an_id_and_the_options_that_were_announced(drive
     found = (await driver.read(JobRef(FAILURES, f"{job.run}-{suffix}"))).record
 
     assert found.options == wanted
-    assert run_of_auto_id(found.ref.id) == job.run
+    assert found.ref.id == f"{job.run}-{suffix}"
     assert found.task == "noop.on_failure"
     history = (await driver.read(ref)).history
-    assert (history[-1].verb, history[-1].note) == ("alert", f"{FAILURES}:{found.ref.id}")
+    assert (history[-1].verb, history[-1].note) == ("failure_job", f"{FAILURES}:{found.ref.id}")
 
 
 async def test_failure_jobs_come_in_order_of_priority_and_time(driver: Driver) -> None:
@@ -228,8 +235,9 @@ async def test_failure_jobs_come_in_order_of_priority_and_time(driver: Driver) -
     assert [job.record.split(b"\n")[2] for job in jobs] == [b"urgent.on_failure", b"noop.on_failure"]
 
 
+@pytest.mark.requirement("S4-23")
 async def test_it_is_made_even_where_the_failed_run_is_not_kept(driver: Driver) -> None:
-    """S4-23: without keeping it, the job just goes; its failure job does not."""
+    """Without keeping it, the job just goes; its failure job does not."""
     await announce(driver)
     ref = await driver.one("x", arguments=[1])
     (job,) = await driver.worker().claim()
@@ -276,12 +284,15 @@ async def test_a_damaged_record_keeps_no_other_from_failing(driver: Driver, reco
     assert "noop.on_failure" in driver.hash("jobs", queue=FAILURES).popitem()[1]
 
 
+@pytest.mark.requirement("S4-31")
 async def test_lock_and_follow_up_go_on_when_the_failure_job_is_made(driver: Driver) -> None:
-    """S4-31: failure job created, blocked entry released."""
+    """Failure job created, blocked entry released."""
     await announce(driver)
     await driver.enqueue(new_job("same", lock="k"), new_job("behind", lock="k"))
     (job,) = await driver.worker().claim()
-    (follow_up,) = await driver.client.enqueue(QUEUE, [new_job("same")._replace(flags="dot")])
+    (follow_up,) = await driver.client.enqueue(
+        QUEUE, [new_job("same")._replace(on_same_id=parts(data=True, options=True, run_at=True))]
+    )
     assert driver.counts() == {"processing": 1, "blocked": 2}
 
     await driver.worker().fail(job)
@@ -313,22 +324,22 @@ async def test_a_full_server_still_makes_failure_jobs(own_server: OwnServers, na
 
 async def test_a_claim_says_when_the_failures_of_its_queue_want_to_be_looked_at(driver: Driver) -> None:
     await announce(driver)
-    assert (await driver.worker().claims()).failures_ms is None
+    assert (await driver.worker().claims()).failures_wait_ms is None
     await fail(driver)
-    assert (await driver.worker().claims()).failures_ms == 0
+    assert (await driver.worker().claims()).failures_wait_ms == 0
     (job,) = await driver.worker("w2").claim(queue=FAILURES)
-    assert (await driver.worker().claims()).failures_ms == 0, "its lease may have to be taken over"
+    assert (await driver.worker().claims()).failures_wait_ms == 0, "its lease may have to be taken over"
 
     await driver.worker("w2").fail(job, "+10000")
-    wait = (await driver.worker().claims()).failures_ms
+    wait = (await driver.worker().claims()).failures_wait_ms
     assert wait is not None
     assert 9_000 < wait <= 10_000
     driver.advance(10_000)
-    assert (await driver.worker().claims()).failures_ms == 0
+    assert (await driver.worker().claims()).failures_wait_ms == 0
 
     (job,) = await driver.worker("w2").claim(queue=FAILURES)
     await driver.worker("w2").complete(job)
-    assert (await driver.worker().claims()).failures_ms is None
+    assert (await driver.worker().claims()).failures_wait_ms is None
 
 
 async def test_a_worker_that_waits_for_failures_is_woken_first(driver: Driver) -> None:
@@ -349,3 +360,14 @@ async def test_else_one_that_waits_for_the_queue_is_woken(driver: Driver) -> Non
         await driver.worker().fail(job)
 
         assert inbox.told() == [f"wake {QUEUE}"]
+
+
+async def test_a_failure_job_is_found_by_the_tags_of_its_handler(driver: Driver) -> None:
+    await announce(driver, options=Options(tags=("alarm", "night"), terms=("tag=alarm", "tag=night")))
+
+    await fail(driver)
+
+    (run,) = driver.hash("jobs", queue=FAILURES)
+    assert driver.hash("terms", queue=FAILURES) == {run: "tag=alarm tag=night"}
+    driver.check(queue=FAILURES)
+    driver.check()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Counts, JobRef
-from rota.core.states import JobState
-from rota.store.bounds import LEASE_MS
-from rota.store.reports import Claimed
+from rota.core.ids import JobRef
+from rota.core.job_record import AttemptCounts
+from rota.core.state_transitions import JobState
+from rota.store.claim_replies import ClaimedJob
+from rota.store.job_store import LEASE_MS
 from tests.store.driver import ENDS, QUEUE, Driver, new_job
 
 #: What a heartbeat may touch: the time it came.
-SIGNS_OF_LIFE = ("meta", "beats")
+SIGNS_OF_LIFE = ("meta", "heartbeats")
 
 
-async def _overtaken(driver: Driver, how: str) -> tuple[JobRef, Claimed, Claimed | None]:
+async def _overtaken(driver: Driver, how: str) -> tuple[JobRef, ClaimedJob, ClaimedJob | None]:
     """A run that w1 claimed and lost: to w2, or to its end."""
     ref = await driver.one("x")
     (late,) = await driver.worker("w1").claim()
@@ -46,10 +47,11 @@ OVERTAKEN = [
 ]
 
 
+@pytest.mark.requirement("S0-12", "S4-36")
 @pytest.mark.parametrize("how", OVERTAKEN)
 @pytest.mark.parametrize("verb", ENDS)
 async def test_a_late_report_changes_nothing(driver: Driver, verb: str, how: str) -> None:
-    """S0-12, S4-36, queasy [V]: a late finish must not delete the new owner's record."""
+    """Queasy [V]: a late finish must not delete the new owner's record."""
     ref, late, job = await _overtaken(driver, how)
     before = driver.dump()
 
@@ -68,7 +70,7 @@ async def test_late_progress_changes_nothing(driver: Driver, how: str) -> None:
     _, late, _ = await _overtaken(driver, how)
     before = driver.dump()
 
-    await driver.worker("w1").store.progress(QUEUE, [(late.run, late.claim, "9", "10", "late")])
+    await driver.worker("w1").store.save_progress(QUEUE, [(late.run, late.claim, "9", "10", "late")])
 
     assert driver.dump() == before
 
@@ -78,14 +80,14 @@ async def test_a_late_log_line_changes_nothing(driver: Driver, how: str) -> None
     _, late, _ = await _overtaken(driver, how)
     before = driver.dump()
 
-    assert not await driver.worker("w1").store.log(QUEUE, late.run, late.claim, 1, ["info late"])
+    assert not await driver.worker("w1").store.append_log(QUEUE, late.run, late.claim, 1, ["info late"])
 
     assert driver.dump() == before
 
 
+@pytest.mark.requirement("S4-33")
 @pytest.mark.parametrize("how", OVERTAKEN)
-async def test_a_late_heartbeat_changes_nothing_and_is_told_so(driver: Driver, how: str) -> None:
-    """S4-33."""
+async def test_a_late_heartbeat_changes_nothing_and_is_refused(driver: Driver, how: str) -> None:
     _, late, _ = await _overtaken(driver, how)
     before = driver.dump(*SIGNS_OF_LIFE)
 
@@ -106,7 +108,7 @@ async def test_only_the_whole_claim_counts(driver: Driver, forged: str) -> None:
 
     for verb in ENDS:
         assert await worker.end(fake, verb) == "lease_lost"
-    assert not await worker.store.log(QUEUE, fake.run, fake.claim, 1, ["info x"])
+    assert not await worker.store.append_log(QUEUE, fake.run, fake.claim, 1, ["info x"])
     assert await worker.beat(fake) == {fake.run: "lost"}
 
     assert driver.dump(*SIGNS_OF_LIFE) == before
@@ -117,7 +119,7 @@ async def test_only_the_whole_claim_counts(driver: Driver, forged: str) -> None:
 async def test_a_report_on_what_never_existed_creates_nothing(driver: Driver, verb: str) -> None:
     """kue #559: a field update must never create half a record."""
     await driver.one()
-    ghost = Claimed(QUEUE, "00000zzzz", "1.w1-16", Counts(attempt=1), b"")
+    ghost = ClaimedJob(QUEUE, "00000zzzz", "1.w1-16", AttemptCounts(attempt=1), b"")
     before = driver.dump()
 
     assert await driver.worker("w1").end(ghost, verb) == "missing"

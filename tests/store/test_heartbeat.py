@@ -1,14 +1,18 @@
-"""heartbeat: extends the leases that a worker holds, and tells it which it has lost."""
+"""heartbeat: extends the leases of a worker, and returns those that it has lost."""
 
 from __future__ import annotations
 
-from rota.core.states import JobState
-from rota.store.bounds import BATCH, LEASE_MS
+import pytest
+
+from rota.core.state_transitions import JobState
+from rota.store.batch_limit_constants import BATCH
+from rota.store.job_store import LEASE_MS
 from tests.store.driver import QUEUE, Driver, new_job
 
 
+@pytest.mark.requirement("S0-12", "S3-12", "S4-33")
 async def test_a_job_that_is_named_keeps_its_lease_for_as_long_as_it_takes(driver: Driver) -> None:
-    """S0-12, S3-12, S4-33: a long job is not run twice."""
+    """A long job is not run twice."""
     ref = await driver.one()
     (job,) = await driver.worker("w1").claim()
 
@@ -24,8 +28,9 @@ async def test_a_job_that_is_named_keeps_its_lease_for_as_long_as_it_takes(drive
     assert await driver.worker("w1").complete(job) == "ok"
 
 
-async def test_a_worker_hears_what_it_has_lost_and_what_was_cancelled(driver: Driver) -> None:
-    """S4-33, S2-19: the handler is told to stop."""
+@pytest.mark.requirement("S4-33", "S2-19")
+async def test_a_heartbeat_returns_lost_and_cancelled_jobs(driver: Driver) -> None:
+    """The reply asks to stop the handler."""
     refs = await driver.enqueue(*[new_job()] * 5)
     held, lost, cancelled, deleted, done = await driver.worker("w1").claim(5)
     await driver.client.cancel(refs[2])
@@ -46,11 +51,11 @@ async def test_a_heartbeat_brings_nothing_back_that_is_gone(driver: Driver) -> N
     await driver.worker("w1").complete(jobs[0])
     await driver.client.delete(refs[1])
     await driver.worker("w1").fail(jobs[2])
-    before = driver.dump("meta", "beats", "stopping")
+    before = driver.dump("meta", "heartbeats", "stopping")
 
     await driver.worker("w1").beat(*jobs)
 
-    assert driver.dump("meta", "beats", "stopping") == before
+    assert driver.dump("meta", "heartbeats", "stopping") == before
     assert driver.index("processing") == {}
 
 
@@ -72,4 +77,4 @@ async def test_a_heartbeat_of_an_idle_worker_is_a_sign_of_life(driver: Driver) -
 
     assert await driver.worker("w1").store.heartbeat(QUEUE, []) == {}
 
-    assert before <= int(driver.hash("beats")["w1"]) <= driver.now()
+    assert before <= int(driver.hash("heartbeats")["w1"]) <= driver.now()

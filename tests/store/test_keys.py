@@ -11,17 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
-from rota.core.after import may_fail, to_parent
-from rota.core.job import JobRef, Keep, checked_queue, shard_names
-from rota.core.same_id import Update
+from rota.core.dependencies import Parent, may_fail
+from rota.core.ids import JobRef, checked_queue
+from rota.core.job_options import Keep
+from rota.core.same_id_policy import Update
 from rota.core.schedule import Every, Schedule
+from rota.core.shards import shard_names
 from rota.errors import InvalidOption
-from rota.store.access import AccessStore
+from rota.store.bulk_operations import BulkOperationStore, OperationInfo
+from rota.store.dependencies import WORKFLOWS, JobWithParents, ParentOutcome
+from rota.store.http_server_state import HttpServerStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
-from rota.store.keys import slot_of as slot_in_store
-from rota.store.operations import OperationInfo, OperationStore
+from rota.store.redis.hash_slots import slot_of as slot_in_store
+from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from rota.store.schedules import ScheduleStore
-from rota.store.ties import Tied
 from tests.leaks import delete_keys
 from tests.servers import OwnServers
 from tests.store.driver import QUEUE, Driver, body, new_job
@@ -49,7 +52,7 @@ def slot_of(key: str) -> int:
 async def _exercise(driver: Driver, queue: str) -> None:
     """Uses every verb, and leaves something of everything behind."""
     worker = driver.worker()
-    await worker.store.announce_handlers(queue, {"noop": ""})
+    await worker.store.publish_failure_handlers(queue, {"noop": ""})
     refs = await driver.enqueue(
         *[new_job() for _ in range(6)],
         new_job("chosen", terms=("tag=red",)),
@@ -59,13 +62,14 @@ async def _exercise(driver: Driver, queue: str) -> None:
     )
     await driver.client.watch(refs[5])
     jobs = await worker.claim(6, queue=queue)
-    await worker.store.progress(queue, [(jobs[5].run, jobs[5].claim, "1", "2", "")])
-    await worker.store.log(queue, jobs[5].run, jobs[5].claim, 1, ["info x"])
+    await worker.store.save_progress(queue, [(jobs[5].run, jobs[5].claim, "1", "2", "")])
+    await worker.store.append_log(queue, jobs[5].run, jobs[5].claim, 1, ["info x"])
     await worker.complete(jobs[0], b"1")
     await worker.fail(jobs[1])
     await worker.fail(jobs[2], "+1000")
     await driver.client.cancel(refs[3])
     await worker.store.heartbeat(queue, [(jobs[5].run, jobs[5].claim)])
+    driver.redis.hset(driver.key("meta", queue=queue), "deleted", "damaged")
     await driver.client.delete(refs[4])
     for lock in ("a", "b"):
         await driver.enqueue(*[new_job(lock=lock, priority=-1)] * 2, queue=queue)
@@ -87,33 +91,40 @@ async def _exercise(driver: Driver, queue: str) -> None:
     other = await driver.one("another", queue=queue, due="+50000")
     await driver.after(other, queue=queue)
     await driver.client.cancel(other)
-    tied = Tied(new_job(after=("x:y",)), [to_parent("x:y")])
-    await driver.ties.prepare(queue, {0: tied})
+    tied = JobWithParents(new_job(after=("x:y",)), [Parent(JobRef("x", "y"), placeholder="rota.result.0.0")])
+    await driver.ties.prepare_dependents(queue, {0: tied})
     for number in range(3):
         await driver.workflow(f"flow-{number}", queue=queue, limit=1 if number != 1 else 9)
-    await driver.flows.turn(await driver.flow("flow-1"), "failed", next_ms=60_000)
-    await driver.client.enqueue(queue, [new_job("keyed")._replace(flags="-!token")])
+    await driver.flows.save_decision(await driver.flow("flow-1"), "failed", next_ms=60_000)
+    await driver.ties.deliver_outcomes(WORKFLOWS, [ParentOutcome("flow-0", "m0.0", "1", "completed", "", b"1", "1")])
+    await driver.client.enqueue(queue, [new_job("keyed")._replace(idempotency_token="token")])
     told = await driver.one("told", queue=queue, priority=-9)
     await driver.after(told, queue=queue)
     (job,) = await worker.claim(queue=queue)
     await worker.complete(job, b"1")
-    await driver.client.pause(queue, wanted="paused")
+    await driver.client.pause_queue(queue, wanted="paused")
     await driver.worker("w2").claim(queue=queue)
     schedule = Schedule(name="s", queue=queue, rule=Every(60), body=body())
-    await ScheduleStore(driver.gateway, driver.keys).put(schedule)
-    await worker.store.announce("{}")
-    await worker.store.drain(worker.store.participant)
-    await worker.store.announce_tasks({"noop": "{}"})
-    await worker.store.enlist({queue: 0, "wide": 3})
-    access = AccessStore(driver.gateway, driver.keys)
+    await ScheduleStore(driver.redis_client, driver.keys).put(schedule)
+    await worker.store.renew_registration("{}")
+    await worker.store.drain_worker(worker.store.participant)
+    planner = ScalingStore(driver.redis_client, driver.keys)
+    fence = (await planner.take_lease("planner", PlannerInfo())).fence
+    await planner.save_launch(fence, "token", Launch(count=1, at=1))
+    await planner.bar_machine(fence, "machine")
+    await planner.record(fence, 1, ScalingDecision(at=1, wanted=1), is_kept=True)
+    await planner.change_settings(ScalingSettings(), ScalingSettings(max_workers=3))
+    await worker.store.publish_tasks({"noop": "{}"})
+    await worker.store.register_queues({queue: 0, "wide": 3})
+    access = HttpServerStore(driver.redis_client, driver.keys)
     await access.put_token("id", b"{}")
-    await access.note_use("id")
+    await access.record_token_use("id")
     await access.open_session("name", b"{}")
-    await access.note_miss("127.0.0.1")
-    await access.keep_answer("name", b"{}")
-    await access.note_change(b"{}")
+    await access.count_failed_login("127.0.0.1")
+    await access.store_response("name", b"{}")
+    await access.append_audit("ada", b"{}")
     operation = OperationInfo(id="o", verb="cancel", where={"state": "pending"}, created_at=driver.now())
-    await OperationStore(driver.gateway, driver.keys).open(operation)
+    await BulkOperationStore(driver.redis_client, driver.keys).open(operation)
     driver.advance(3_600_000)
     await driver.one(queue=queue, due="+99999999")
 
@@ -138,9 +149,9 @@ async def test_every_key_of_a_busy_server_is_in_the_table_with_its_type(driver: 
     assert seen == {spec.pattern for spec in (*QUEUE_KEYS.values(), *GLOBAL_KEYS.values())} - not_yet
 
 
+@pytest.mark.requirement("S4-3")
 @pytest.mark.parametrize("queue", ["q", "q-fail", "A.b_c-D", "0", "-", "x" * 64])
 async def test_all_keys_of_a_queue_and_of_its_failures_share_one_slot(driver: Driver, queue: str) -> None:
-    """S4-3."""
     await _exercise(driver, queue)
 
     of_queue = [key for key in driver.all_keys() if not key.startswith(driver.keys.shared("format")[:-6])]
@@ -201,9 +212,25 @@ def test_a_key_that_rota_does_not_know_has_no_spec(key: str) -> None:
 @pytest.mark.parametrize(
     "queue",
     [
-        "", "~", "a b", "a:b", "a}b", "{a}", "a\n", "\na", "ä", "a" * 65, "a/b", "*", "a\x00", "-fail", None, 5, b"q",
+        "",
+        "~",
+        "a b",
+        "a:b",
+        "a}b",
+        "{a}",
+        "a\n",
+        "\na",
+        "ä",
+        "a" * 65,
+        "a/b",
+        "*",
+        "a\x00",
+        "-fail",
+        None,
+        5,
+        b"q",
     ],
-)  # fmt: skip
+)
 def test_hostile_queue_names_are_refused(queue: object) -> None:
     """A name that could leave its slot, or meet another's keys."""
     with pytest.raises(InvalidOption) as refused:
@@ -222,15 +249,16 @@ def test_a_name_that_is_accepted_stays_in_its_slot(queue: str) -> None:
     assert {slot_of(keys.queue(queue, name)) for name in QUEUE_KEYS} == {crc16(tag.encode()) % SLOTS}
 
 
+@pytest.mark.requirement("K-15")
 async def test_namespaces_do_not_see_each_other(driver: Driver) -> None:
-    """K-15: several applications on one server."""
+    """Several applications on one server."""
     await driver.one("x")
     other = Driver(driver.server, driver.keys.namespace + "-other")
 
     assert not await other.exists(JobRef(QUEUE, "x"))
     assert await other.worker().claim() == []
     delete_keys(other.redis, other.keys.namespace)
-    await other.gateway.close()
+    await other.redis_client.close()
     other.redis.close()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Keep
-from rota.core.states import JobState
+from rota.core.job_options import Keep
+from rota.core.state_transitions import JobState
 from rota.errors import StoreFull
-from rota.store.door import Made
+from rota.store.enqueue_batcher import EnqueueResult
 from tests.servers import Kind, OwnServers
 from tests.store.driver import QUEUE, Driver, completed, new_job
 
@@ -62,17 +62,17 @@ async def test_on_a_full_server_jobs_can_still_end_in_every_way(
     assert await worker.hand_back(jobs[4]) == "ok"
     assert await worker.lose(jobs[5]) == "ok"
     assert await worker.give_up(jobs[6]) == "ok"
-    await worker.store.progress(QUEUE, [(jobs[7].run, jobs[7].claim, "1", "2", "")])
+    await worker.store.save_progress(QUEUE, [(jobs[7].run, jobs[7].claim, "1", "2", "")])
     assert await driver.client.cancel(refs[7]) == "stopping"
     assert await driver.client.cancel(refs[8]) == "cancelled"
     assert await driver.client.delete(refs[9]) == "deleted"
     assert await driver.client.purge(QUEUE, 1) == 1
     assert await driver.client.watch(refs[11]) == (refs[11].run, False)
-    await driver.client.pause(QUEUE, wanted="paused")
-    await driver.client.pause(QUEUE, wanted="open")
-    await driver.client.sweep(QUEUE)
-    await worker.store.leave(QUEUE)
-    await worker.store.announce("{}")
+    await driver.client.pause_queue(QUEUE, wanted="paused")
+    await driver.client.pause_queue(QUEUE, wanted="open")
+    await driver.client.apply_retention(QUEUE)
+    await worker.store.leave_queue(QUEUE)
+    await worker.store.renew_registration("{}")
 
     assert await driver.state(refs[0]) is JobState.COMPLETED
     driver.check()
@@ -103,7 +103,7 @@ async def test_a_server_that_fills_up_in_a_stream_of_enqueues_keeps_batches_whol
 ) -> None:
     driver = Driver(own_server(kind, maxmemory_policy="noeviction"), namespace, patience=30)
     driver.redis.config_set("maxmemory", _used(driver) + 2_000_000)
-    stored: list[Made] = []
+    stored: list[EnqueueResult] = []
 
     async def fill() -> None:
         for _ in range(1_000):

@@ -1,16 +1,19 @@
-"""promote: scheduled -> pending, by whoever claims next."""
+"""promote: scheduled -> pending, in the next claim of any worker."""
 
 from __future__ import annotations
 
-from rota.core.states import JobState
-from rota.store.bounds import CHORES
+import pytest
+
+from rota.core.state_transitions import JobState
+from rota.store.batch_limit_constants import HOUSEKEEPING_BATCH
 from tests.store.driver import Driver, new_job, refs_of, run_of
 
 MINUTE = 60_000
 
 
+@pytest.mark.requirement("S4-24", "K-3")
 async def test_due_jobs_become_pending_in_the_order_of_their_times(driver: Driver) -> None:
-    """S4-24, K-3, kue #312: far-future ones do not starve due ones."""
+    """kue #312: far-future ones do not starve due ones."""
     far, second, first = await driver.enqueue(
         new_job(due=f"+{600 * MINUTE}"), new_job(due=f"+{2 * MINUTE}"), new_job(due=f"+{MINUTE}")
     )
@@ -52,7 +55,7 @@ async def test_more_due_jobs_than_one_call_may_move_are_promoted_by_the_next_one
 
     first = await driver.worker().claims(0)
     assert first.wait_ms == 0
-    assert driver.counts() == {"pending": 10 * CHORES, "scheduled": 1_200 - 10 * CHORES}
+    assert driver.counts() == {"pending": 10 * HOUSEKEEPING_BATCH, "scheduled": 1_200 - 10 * HOUSEKEEPING_BATCH}
 
     claimed: list[str] = []
     while jobs := await driver.worker().claim(500):
@@ -60,11 +63,12 @@ async def test_more_due_jobs_than_one_call_may_move_are_promoted_by_the_next_one
     assert claimed == [ref.run for ref in refs]
 
 
+@pytest.mark.requirement("S4-6", "Q-9")
 async def test_nothing_starts_before_its_time_however_often_one_asks(driver: Driver) -> None:
-    """S4-6, Q-9."""
-    due = {run_of(ref): 20 * number for number, ref in enumerate(
-        await driver.enqueue(*[new_job(due=f"+{20 * number}") for number in range(30)])
-    )}  # fmt: skip
+    due = {
+        run_of(ref): 20 * number
+        for number, ref in enumerate(await driver.enqueue(*[new_job(due=f"+{20 * number}") for number in range(30)]))
+    }
     made_at = driver.now() - 5_000
     started: dict[str, int] = {}
     while len(started) < len(due):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Counts, JobRef
-from rota.core.states import JobState
+from rota.core.ids import JobRef
+from rota.core.job_record import AttemptCounts
+from rota.core.state_transitions import JobState
 from tests.store.driver import QUEUE, Driver, failed, new_job, refs_of
 
 
@@ -24,7 +25,7 @@ async def test_a_redriven_dead_letter_runs_again_with_its_counts_reset(driver: D
 
     assert await driver.state(ref) is JobState.PENDING
     (again,) = await worker.claim()
-    assert (again.run, again.counts) == (ref.run, Counts(attempt=4))
+    assert (again.run, again.counts) == (ref.run, AttemptCounts(attempt=4))
     assert [entry.verb for entry in (await driver.read(ref)).history][-1] == "redrive"
     assert await worker.complete(again, b"1") == "ok"
 
@@ -46,28 +47,29 @@ async def test_only_dead_letters_are_redriven_and_nothing_else_changes(driver: D
     _, done = await driver.worker().claim(2)
     await driver.worker().complete(done)
     await driver.client.cancel(refs[2])
-    before = driver.dump("call")
+    before = driver.dump("reply")
 
     outcomes = await driver.client.redrive(QUEUE, [*refs, JobRef(QUEUE, "nobody")])
 
     assert outcomes == ["processing", "completed", "cancelled", "waiting", "missing"]
-    assert driver.dump("call") == before
+    assert driver.dump("reply") == before
 
 
+@pytest.mark.requirement("S4-27")
 @pytest.mark.parametrize("newer", ["pending", "processing", "stopping"])
 async def test_a_dead_letter_whose_id_has_a_newer_unfinished_run_stays(driver: Driver, newer: str) -> None:
-    """S4-27: two runs of one id never overlap, not even while a handler is being stopped."""
+    """Two runs of one id never overlap, not even while a handler is being stopped."""
     old = await driver.dead_letter("x")
     new = await driver.one("x")
     if newer != "pending":
         await driver.worker().claim()
     if newer == "stopping":
         await driver.client.cancel(new)
-    before = driver.dump("call")
+    before = driver.dump("reply")
 
     assert await driver.client.redrive(QUEUE, [old]) == ["in_use"]
 
-    assert driver.dump("call") == before
+    assert driver.dump("reply") == before
 
 
 async def test_a_made_up_id_that_was_used_again_is_in_use_too(driver: Driver) -> None:

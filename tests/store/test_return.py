@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Counts
-from rota.core.states import JobState
-from rota.store.reports import Returned
+from rota.core.job_record import AttemptCounts
+from rota.core.state_transitions import JobState
+from rota.store.report_encoding import Returned
 from tests.store.driver import QUEUE, Driver, new_job, refs_of
 
 
+@pytest.mark.requirement("K-11")
 @pytest.mark.parametrize("started", ["started", "unstarted"])
 async def test_what_is_given_back_is_pending_at_once_and_spends_nothing(driver: Driver, started: str) -> None:
-    """K-11, rq #2079: a worker that stops hands its jobs over."""
+    """rq #2079: a worker that stops hands its jobs over."""
     ref = await driver.one()
     (job,) = await driver.worker("w1").claim()
 
@@ -21,11 +22,12 @@ async def test_what_is_given_back_is_pending_at_once_and_spends_nothing(driver: 
     assert await driver.state(ref) is JobState.PENDING
     (again,) = await driver.worker("w2").claim()
     # What never started was no attempt.
-    assert again.counts == Counts(attempt=2 if started == "started" else 1, handbacks=1)
+    assert again.counts == AttemptCounts(attempt=2 if started == "started" else 1, handbacks=1)
 
 
+@pytest.mark.requirement("S3-18")
 async def test_what_may_run_only_once_is_not_handed_back_once_started(driver: Driver) -> None:
-    """S3-18: at most once; what ended it is recorded."""
+    """At most once; what ended it is recorded."""
     started, unstarted = await driver.enqueue(new_job(at_most_once=True), new_job(at_most_once=True))
     first, second = await driver.worker().claim(2)
 
@@ -55,5 +57,5 @@ async def test_the_same_job_twice_in_a_batch_comes_back_once(driver: Driver) -> 
     assert await driver.worker().store.report(QUEUE, [report, report]) == {job.run: "already"}
 
     snapshot = await driver.read(ref)
-    assert snapshot.record.counts == Counts(attempt=1, handbacks=1)
+    assert snapshot.record.counts == AttemptCounts(attempt=1, handbacks=1)
     assert len(snapshot.history) == 1

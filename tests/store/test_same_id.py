@@ -6,16 +6,19 @@ from typing import Any, Final
 
 import pytest
 
-from rota.core.after import checked_parents
-from rota.core.codec import encode_options
-from rota.core.job import JobRecord, JobRef, Keep, Options
+from rota.core.dependencies import checked_parents
+from rota.core.ids import JobRef
+from rota.core.job_options import Keep, Options
+from rota.core.job_record import JobRecord
+from rota.core.job_record_codec import encode_options
+from rota.core.lua_constants import MERGED_KEPT
 from rota.core.retry import Fixed, Retry
-from rota.core.same_id import Ignore, OnSameId, Reject, Update
-from rota.core.states import JobState
-from rota.store.bounds import LEASE_MS
-from rota.store.door import Made
-from rota.store.reports import Claimed
-from rota.store.ties import Tied
+from rota.core.same_id_policy import Ignore, OnSameId, Reject, Update
+from rota.core.state_transitions import JobState
+from rota.store.claim_replies import ClaimedJob
+from rota.store.dependencies import JobWithParents
+from rota.store.enqueue_batcher import EnqueueResult
+from rota.store.job_store import LEASE_MS
 from tests.store.driver import ENDS, QUEUE, Driver, body, new_job, ref_of, run_of
 
 HOUR: Final = 3_600_000
@@ -60,7 +63,7 @@ class Stage:
         self.driver = driver
         self.worker = driver.worker()
         self.parents: tuple[JobRef, ...] = ()
-        self.claimed: Claimed | None = None
+        self.claimed: ClaimedJob | None = None
 
     async def set(self, state: str, *, due: str = "", **options: Any) -> JobRef:
         """Brings x into that state; the run that the id means."""
@@ -93,16 +96,18 @@ class Stage:
                 return ref
 
     @property
-    def job(self) -> Claimed:
+    def job(self) -> ClaimedJob:
         assert self.claimed is not None
         return self.claimed
 
-    async def again(self, flags: OnSameId, *, arguments: object = ("new",), **options: Any) -> Made:
+    async def again(self, flags: OnSameId, *, arguments: object = ("new",), **options: Any) -> EnqueueResult:
         """Enqueues x again."""
         after = tuple(map(str, self.parents))
         job = new_job("x", arguments, again=flags, after=after, **{**NEW, **options})
         if self.parents:
-            (made,) = await self.driver.ties.enqueue(QUEUE, [Tied(job, checked_parents(self.parents))])
+            (made,) = await self.driver.ties.enqueue_dependents(
+                QUEUE, [JobWithParents(job, checked_parents(self.parents))]
+            )
         else:
             (made,) = await self.driver.client.enqueue(QUEUE, [job])
         return made
@@ -144,27 +149,27 @@ def _has(record: JobRecord, flags: Update, old: dict[str, Any], new: dict[str, A
 # --- the table: flags and states ---------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S4-8", "S4-9", "S4-11")
 @each_flags
 @pytest.mark.parametrize("state", WAITING)
 async def test_what_waits_is_changed_by_the_flags_and_never_doubled(stage: Stage, state: str, flags: Update) -> None:
-    """S4-8, S4-9, S4-11."""
     ref = await stage.set(state)
     before = stage.driver.counts()
 
     made = await stage.again(flags)
 
-    assert made == Made("x", run_of(ref), "updated")
+    assert made == EnqueueResult("x", run_of(ref), "updated")
     _has((await stage.driver.read(ref)).record, flags, OLD, NEW)
     assert sum(stage.driver.counts().values()) == sum(before.values())
 
 
+@pytest.mark.requirement("S4-10")
 @pytest.mark.parametrize("is_later", [True, False], ids=["later", "earlier"])
 @pytest.mark.parametrize("run_at", [True, False, "if_later", "if_earlier"])
 @pytest.mark.parametrize("state", WAITING)
 async def test_the_time_of_what_waits_is_replaced_as_run_at_says(
     stage: Stage, state: str, run_at: Any, is_later: bool
 ) -> None:
-    """S4-10."""
     now = stage.driver.now()
     old_due = now + (HOUR if state in ("scheduled", "backoff") else -60_000)
     ref = await stage.set(state, due=str(old_due))
@@ -184,12 +189,13 @@ async def test_the_time_of_what_waits_is_replaced_as_run_at_says(
         assert record.state is (JobState.BLOCKED if state == "lane" else JobState.PENDING)
 
 
+@pytest.mark.requirement("S4-10")
 @pytest.mark.parametrize("run_at", [True, False, "if_later", "if_earlier"])
 @pytest.mark.parametrize("state", ENDED)
 async def test_what_has_ended_or_never_was_starts_afresh_whatever_the_flags(
     stage: Stage, state: str, run_at: Any
 ) -> None:
-    """S4-10: all four also make the entry where the id is absent; spec 5."""
+    """All four also make the entry where the id is absent; spec 5."""
     old = await stage.set(state)
     flags = Update(data=False, run_at=run_at, retry=False, max_stalls=False, options=False, reset_counts=False)
 
@@ -203,10 +209,11 @@ async def test_what_has_ended_or_never_was_starts_afresh_whatever_the_flags(
     assert (await stage.worker.claim())[0].run == made.run
 
 
+@pytest.mark.requirement("S4-26", "S4-27")
 @each_flags
 @pytest.mark.parametrize("state", BUSY)
 async def test_what_is_at_work_gets_a_follow_up_whatever_the_flags(stage: Stage, state: str, flags: Update) -> None:
-    """S4-26, S4-27, Q 2.4: with the default run_at, which is now, it is not picked up while the first one runs."""
+    """Q 2.4: with the default run_at, which is now, it is not picked up while the first one runs."""
     ref = await stage.set(state)
 
     made = await stage.again(flags)
@@ -224,14 +231,14 @@ async def test_what_is_at_work_gets_a_follow_up_whatever_the_flags(stage: Stage,
 @pytest.mark.parametrize("flags", [Ignore(), Reject()], ids=["ignore", "reject"])
 @pytest.mark.parametrize("state", [*WAITING, *BUSY])
 async def test_ignore_and_reject_leave_the_unfinished_run_alone(stage: Stage, state: str, flags: OnSameId) -> None:
-    """Spec 5: the caller hears which run it is."""
+    """Spec 5: the caller receives the run."""
     ref = await stage.set(state)
-    before = stage.driver.dump("calls")
+    before = stage.driver.dump("last_reply")
 
     made = await stage.again(flags)
 
-    assert made == Made("x", run_of(ref), "in_use")
-    assert stage.driver.dump("calls") == before
+    assert made == EnqueueResult("x", run_of(ref), "in_use")
+    assert stage.driver.dump("last_reply") == before
 
 
 @pytest.mark.parametrize("flags", [Ignore(), Reject()], ids=["ignore", "reject"])
@@ -249,12 +256,12 @@ async def test_ignore_and_reject_make_a_job_where_none_is_unfinished(stage: Stag
 async def test_another_task_is_refused_and_changes_nothing(stage: Stage, state: str) -> None:
     ref = await stage.set(state)
     after = tuple(map(str, stage.parents))
-    before = stage.driver.dump("calls")
+    before = stage.driver.dump("last_reply")
 
     (made,) = await stage.driver.client.enqueue(QUEUE, [new_job("x", task="other", again=DEFAULT, after=after)])
 
-    assert made == Made("x", run_of(ref), "task")
-    assert stage.driver.dump("calls") == before
+    assert made == EnqueueResult("x", run_of(ref), "task")
+    assert stage.driver.dump("last_reply") == before
 
 
 @pytest.mark.parametrize("state", [*WAITING, "processing", "cancelled and stopping", "deleted and stopping"])
@@ -263,22 +270,22 @@ async def test_another_after_is_refused_and_changes_nothing(stage: Stage, state:
     ref = await stage.set(state)
     other = await stage.driver.one("other", due="+9000000")
     stage.parents = (other,)
-    before = stage.driver.dump("calls", "meta")
+    before = stage.driver.dump("last_reply", "meta")
 
     made = await stage.again(DEFAULT)
 
-    assert made == Made("x", run_of(ref), "after")
-    assert stage.driver.dump("calls", "meta") == before
+    assert made == EnqueueResult("x", run_of(ref), "after")
+    assert stage.driver.dump("last_reply", "meta") == before
 
 
 async def test_a_job_that_comes_after_others_may_not_be_made_one_that_does_not(stage: Stage) -> None:
     ref = await stage.set("dependency")
     stage.parents = ()
-    before = stage.driver.dump("calls")
+    before = stage.driver.dump("last_reply")
 
-    assert await stage.again(DEFAULT) == Made("x", run_of(ref), "after")
+    assert await stage.again(DEFAULT) == EnqueueResult("x", run_of(ref), "after")
 
-    assert stage.driver.dump("calls") == before
+    assert stage.driver.dump("last_reply") == before
 
 
 async def test_a_damaged_record_is_refused_and_the_rest_of_the_batch_is_made(stage: Stage) -> None:
@@ -294,6 +301,7 @@ async def test_a_damaged_record_is_refused_and_the_rest_of_the_batch_is_made(sta
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S4-12")
 @pytest.mark.parametrize(
     ("flags", "is_reset"),
     [
@@ -304,10 +312,9 @@ async def test_a_damaged_record_is_refused_and_the_rest_of_the_batch_is_made(sta
     ],
     ids=lambda value: getattr(value, "flags", str(value)),
 )
-async def test_counts_of_what_waits_start_again_with_new_data_unless_told(
+async def test_counts_of_waiting_jobs_restart_with_new_data_unless_kept(
     stage: Stage, flags: Update, is_reset: bool
 ) -> None:
-    """S4-12."""
     ref = await stage.set("processing")
     await stage.worker.lose(stage.job)
     (job,) = await stage.worker.claim()
@@ -322,8 +329,8 @@ async def test_counts_of_what_waits_start_again_with_new_data_unless_told(
 # --- follow-ups --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S4-27", "S4-28")
 async def test_ten_re_adds_make_one_follow_up(stage: Stage) -> None:
-    """S4-27, S4-28."""
     await stage.set("processing")
 
     made = [await stage.again(DEFAULT, arguments=[number]) for number in range(10)]
@@ -346,12 +353,12 @@ async def test_re_adds_in_one_batch_make_one_follow_up(stage: Stage) -> None:
 async def test_what_is_remembered_of_a_follow_up_does_not_grow_with_the_re_adds(stage: Stage) -> None:
     ref = await stage.set("processing")
     await stage.again(DEFAULT)
-    once = stage.driver.hash("followers")[run_of(ref)]
+    once = stage.driver.hash("follow_ups")[run_of(ref)]
 
     for _ in range(20):
         await stage.again(DEFAULT)
 
-    assert stage.driver.hash("followers")[run_of(ref)] == once
+    assert stage.driver.hash("follow_ups")[run_of(ref)] == once
 
 
 ENDINGS: Final = (
@@ -383,10 +390,11 @@ async def _end_it(stage: Stage, ref: JobRef, ending: str) -> None:
             await driver.advance_with_ticks(LEASE_MS + 1_000)
 
 
+@pytest.mark.requirement("S4-29", "S4-31")
 @pytest.mark.parametrize("run_at", [True, False, "if_later", "if_earlier"])
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_a_follow_up_starts_when_the_running_one_has_ended(stage: Stage, ending: str, run_at: Any) -> None:
-    """S4-29, S4-31, Q 2.4: also with run_at=False and "if_earlier", where queasy leaves it blocked for ever."""
+    """Q 2.4: also with run_at=False and "if_earlier", where queasy leaves it blocked."""
     ref = await stage.set("processing", max_stalls=0)
     made = await stage.again(Update(run_at=run_at))
     assert await stage.worker.claim(5) == []
@@ -396,14 +404,15 @@ async def test_a_follow_up_starts_when_the_running_one_has_ended(stage: Stage, e
     (job,) = await stage.worker.claim(5)
     assert job.run == made.run
     assert job.counts.attempt == 1
-    assert stage.driver.hash("followers") == stage.driver.hash("follows") == {}
+    assert stage.driver.hash("follow_ups") == stage.driver.hash("follows") == {}
     assert await stage.worker.complete(job) == "ok"
 
 
+@pytest.mark.requirement("S4-29")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("keep", [0, 3600])
 async def test_a_follow_up_waits_for_its_own_time(stage: Stage, ending: str, keep: int) -> None:
-    """S4-29: released at its own run_at, whatever is kept of the first."""
+    """Released at its own run_at, whatever is kept of the first."""
     ref = await stage.set("processing", max_stalls=0, keep=Keep(finished=keep, failed=keep))
     made = await stage.again(DEFAULT, due="+60000")
 
@@ -415,7 +424,7 @@ async def test_a_follow_up_waits_for_its_own_time(stage: Stage, ending: str, kee
     assert (await stage.worker.claim())[0].run == made.run
 
 
-async def test_an_idle_worker_hears_of_a_released_follow_up(stage: Stage) -> None:
+async def test_an_idle_worker_is_woken_for_a_released_follow_up(stage: Stage) -> None:
     await stage.set("processing")
     await stage.again(DEFAULT)
     with stage.driver.inbox("w2") as inbox:
@@ -424,10 +433,11 @@ async def test_an_idle_worker_hears_of_a_released_follow_up(stage: Stage) -> Non
         assert inbox.told() == [f"wake {QUEUE}"]
 
 
+@pytest.mark.requirement("S4-13")
 @pytest.mark.parametrize("how", ["cancel", "delete", "expire", "purge"])
 @pytest.mark.parametrize("id", ["x", ""], ids=["chosen", "made up"])
 async def test_a_follow_up_that_is_no_more_leaves_its_id_to_the_running_one(driver: Driver, how: str, id: str) -> None:
-    """S4-13: a follow-up counts as waiting. Then the next re-add makes another, and still nothing overlaps."""
+    """A follow-up counts as waiting. Then the next re-add makes another, and still nothing overlaps."""
     holder = await driver.one(id)
     (job,) = await driver.worker().claim()
     again = new_job(holder.id, again=DEFAULT, expiry="+1000" if how == "expire" else "")
@@ -444,7 +454,7 @@ async def test_a_follow_up_that_is_no_more_leaves_its_id_to_the_running_one(driv
         case _:
             assert await driver.client.purge(QUEUE) == 1
 
-    assert driver.hash("followers") == {}
+    assert driver.hash("follow_ups") == {}
     assert (await driver.read(JobRef(QUEUE, holder.id))).record.ref == holder
     (second,) = await driver.client.enqueue(QUEUE, [new_job(holder.id, again=DEFAULT)])
     assert second.is_new
@@ -463,7 +473,7 @@ async def test_re_adds_behind_a_run_that_was_deleted_still_make_one_follow_up(dr
 
     (second,) = await driver.client.enqueue(QUEUE, [new_job(holder.id, again=DEFAULT)])
 
-    assert second == Made(holder.id, first.run, "updated")
+    assert second == EnqueueResult(holder.id, first.run, "updated")
     assert await driver.worker().complete(job) == "cancelled"
     assert [found.run for found in await driver.worker().claim(5)] == [first.run]
     driver.check()
@@ -474,7 +484,7 @@ async def test_a_made_up_id_that_is_chosen_again_means_its_run(driver: Driver) -
 
     (made,) = await driver.client.enqueue(QUEUE, [new_job(ref.id, [7], again=DEFAULT)])
 
-    assert made == Made(ref.id, run_of(ref), "updated")
+    assert made == EnqueueResult(ref.id, run_of(ref), "updated")
     assert (await driver.read(ref)).record.arguments == b"[7]"
     assert await driver.state(ref) is JobState.PENDING
 
@@ -525,12 +535,13 @@ async def _comes_back(stage: Stage, how: str, again: str = "+60000") -> None:
             await stage.worker.hand_back(stage.job)
 
 
+@pytest.mark.requirement("S4-30", "S4-28")
 @each_flags
 @pytest.mark.parametrize("how", COMES_BACK)
 async def test_a_follow_up_merges_by_its_flags_into_a_run_that_comes_back(
     stage: Stage, how: str, flags: Update
 ) -> None:
-    """S4-30, S4-28: the result is one waiting run."""
+    """The result is one waiting run."""
     ref = await stage.set("processing")
     made = await stage.again(flags)
 
@@ -549,13 +560,14 @@ async def test_a_follow_up_merges_by_its_flags_into_a_run_that_comes_back(
     assert int(place) // 2**42 == (NEW if flags.options else OLD)["priority"]
 
 
+@pytest.mark.requirement("S4-30")
 @pytest.mark.parametrize("is_later", [True, False], ids=["later", "earlier"])
 @pytest.mark.parametrize("run_at", [True, False, "if_later", "if_earlier"])
 @pytest.mark.parametrize("how", ["fail", "snooze"])
 async def test_a_merged_run_starts_at_the_later_of_backoff_and_new_time(
     stage: Stage, how: str, run_at: Any, is_later: bool
 ) -> None:
-    """S4-30: spec 5, unlike seed 4, where the new time beats the backoff."""
+    """The new time does not override the backoff."""
     now = stage.driver.now()
     backoff, wanted = now + 60_000, now + (HOUR if is_later else 1_000)
     ref = await stage.set("processing")
@@ -579,6 +591,7 @@ async def test_a_run_that_comes_back_at_once_waits_for_the_time_of_its_follow_up
     assert (record.state, record.due_at) == (JobState.SCHEDULED, due)
 
 
+@pytest.mark.requirement("S4-12")
 @pytest.mark.parametrize(
     ("flags", "failures"),
     [
@@ -593,7 +606,6 @@ async def test_a_run_that_comes_back_at_once_waits_for_the_time_of_its_follow_up
 async def test_merging_resets_counts_only_where_that_was_asked_for_by_name(
     stage: Stage, flags: Update, failures: int
 ) -> None:
-    """S4-12."""
     ref = await stage.set("processing")
     await stage.again(flags)
 
@@ -602,8 +614,9 @@ async def test_merging_resets_counts_only_where_that_was_asked_for_by_name(
     assert (await stage.driver.read(ref)).record.counts.failures == failures
 
 
+@pytest.mark.requirement("S4-12")
 async def test_a_job_that_re_adds_itself_and_keeps_failing_reaches_its_limit(stage: Stage) -> None:
-    """S4-12: with default flags it would never, were the counts reset with the data."""
+    """With default flags it would never, were the counts reset with the data."""
     ref = await stage.set("processing")
     for attempt in range(1, 5):
         await stage.again(DEFAULT, retry=Retry(5))
@@ -657,7 +670,7 @@ async def test_a_handle_on_a_merged_follow_up_means_the_run_that_took_it_in(stag
             case "delete":
                 assert await stage.driver.client.delete(handle) == "deleted"
                 assert not await stage.driver.exists(handle)
-                assert stage.driver.hash("merged") == stage.driver.hash("merges") == {}
+                assert stage.driver.hash("merged_into") == stage.driver.hash("merged_from") == {}
             case _:
                 (job,) = await stage.worker.claim()
                 await stage.worker.complete(job, b'"r"')
@@ -672,12 +685,35 @@ async def test_what_merged_is_forgotten_with_the_run_that_took_it_in(stage: Stag
         await stage.worker.fail(stage.job, "")
         (stage.claimed,) = await stage.worker.claim(5)
     await stage.worker.complete(stage.job)
-    assert len(stage.driver.hash("merged")) == 3
+    assert len(stage.driver.hash("merged_into")) == 3
 
     stage.driver.advance(HOUR)
-    await stage.driver.client.sweep(QUEUE)
+    await stage.driver.client.apply_retention(QUEUE)
 
-    assert stage.driver.hash("merged") == stage.driver.hash("merges") == stage.driver.hash("jobs") == {}
+    assert stage.driver.hash("merged_into") == stage.driver.hash("merged_from") == stage.driver.hash("jobs") == {}
+
+
+async def test_what_is_remembered_of_merged_follow_ups_is_bounded(driver: Driver) -> None:
+    """A job may enqueue its own id and snooze without end. Those that other jobs depend on are kept."""
+    ref, worker, merged, child = await driver.one("x"), driver.worker(), list[JobRef](), None
+    for _ in range(MERGED_KEPT + 20):
+        (job,) = await worker.claim()
+        (made,) = await driver.client.enqueue(QUEUE, [new_job("x", again=DEFAULT)])
+        merged.append(ref_of(made))
+        child = child or await driver.after(merged[0])
+        await worker.snooze(job, "")
+
+    known = [one for one in merged if await driver.exists(one)]
+
+    assert known == [merged[0], *merged[-MERGED_KEPT + 1 :]]
+    assert driver.hash("merged_into").keys() == {one.run for one in known}
+    driver.check()
+    (job,) = await worker.claim()
+    assert job.run == ref.run
+    await worker.complete(job)
+    await driver.post()
+    assert await driver.state(child or ref) is JobState.PENDING
+    driver.check()
 
 
 @pytest.mark.parametrize("how", COMES_BACK)
@@ -742,7 +778,7 @@ async def test_an_evicted_workers_late_finish_touches_nothing_of_the_new_owner(s
 
 
 async def test_after_a_late_finish_the_queue_goes_on_and_its_sweep_too(stage: Stage) -> None:
-    """Q 2.4: there the next sweep raises on the missing record, for every client, for ever."""
+    """Q 2.4: there the next sweep raises on the missing record, for every client, every time."""
     ref = await stage.set("processing")
     await stage.driver.advance_with_ticks(LEASE_MS + 1_000)
     (again,) = await stage.driver.worker("w2").claim()
@@ -753,7 +789,7 @@ async def test_after_a_late_finish_the_queue_goes_on_and_its_sweep_too(stage: St
 
     assert again.run == third.run == ref.run
     assert third.counts.stalls == 2
-    await stage.driver.client.sweep(QUEUE)
+    await stage.driver.client.apply_retention(QUEUE)
     assert await stage.driver.worker("w3").complete(third) == "ok"
 
 

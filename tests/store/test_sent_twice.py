@@ -1,4 +1,4 @@
-"""Every mutating call that is sent twice has the outcome of once: replies get lost, and the gateway sends again."""
+"""Every mutating call that is sent twice has the outcome of once: replies get lost, and the client sends again."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Any, Final
 
 import pytest
 
-from rota.core.after import known
-from rota.core.job import JobRef, Keep
-from rota.core.same_id import Update
-from rota.core.workflow import Step
+from rota.core.dependencies import known
+from rota.core.ids import JobRef
+from rota.core.job_options import Keep
+from rota.core.same_id_policy import Update
+from rota.core.workflow import StepRecord
 from rota.errors import JobNotFound
-from rota.store.bounds import LEASE_MS
-from rota.store.flows import Flows
-from rota.store.gateway import Argument, Call
-from rota.store.reports import Claimed
-from rota.store.ties import FLOWS, Message
-from tests.store.driver import QUEUE, Driver, body, new_job
+from rota.store.claim_replies import ClaimedJob
+from rota.store.dependencies import WORKFLOWS, ParentOutcome
+from rota.store.drive_workflows import WorkflowStore
+from rota.store.job_store import LEASE_MS
+from rota.store.redis.retrying_client import Argument, ScriptCall
+from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
+from tests.store.driver import QUEUE, Driver, body, new_job, parts
 
 #: Where a sign of life leaves its time, which is later when it comes again.
-LIFE: Final = ("meta", "beats", "seen", "processing", "stopping")
+LIFE: Final = ("meta", "heartbeats", "worker_seen", "processing", "stopping")
 
 
 class Echo:
@@ -32,22 +34,22 @@ class Echo:
         self.driver = driver
         self.but_for = but_for
         self.answers: list[tuple[Any, Any]] = []
-        self._run, self._run_many = driver.gateway.run, driver.gateway.run_many
+        self._run, self._run_many = driver.redis_client.run, driver.redis_client.run_many
         #: What is sent at the same time is looked at one by one.
         self._alone = asyncio.Lock()
 
     def start(self) -> None:
-        self.driver.gateway.run = self.run
-        self.driver.gateway.run_many = self.run_many
+        self.driver.redis_client.run = self.run
+        self.driver.redis_client.run_many = self.run_many
 
     def stop(self) -> None:
-        self.driver.gateway.run = self._run
-        self.driver.gateway.run_many = self._run_many
+        self.driver.redis_client.run = self._run
+        self.driver.redis_client.run_many = self._run_many
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         return await self._twice(lambda: self._run(name, keys, arguments))
 
-    async def run_many(self, calls: Sequence[Call]) -> list[Any]:
+    async def run_many(self, calls: Sequence[ScriptCall]) -> list[Any]:
         return await self._twice(lambda: self._run_many(calls))
 
     async def _twice(self, send: Callable[[], Awaitable[Any]]) -> Any:
@@ -70,10 +72,10 @@ class Scene:
     scheduled: JobRef
     dead: JobRef
     done: JobRef
-    jobs: list[Claimed]
+    jobs: list[ClaimedJob]
 
     @property
-    def job(self) -> Claimed:
+    def job(self) -> ClaimedJob:
         return self.jobs[0]
 
 
@@ -98,40 +100,68 @@ async def _scene(driver: Driver) -> Scene:
     return scene
 
 
-def flows(scene: Scene) -> Flows:
-    return Flows(scene.driver.client, scene.driver.ties)
+def flows(scene: Scene) -> WorkflowStore:
+    return WorkflowStore(scene.driver.client)
 
 
 async def opened(scene: Scene, flow: str = "flow") -> None:
     """A workflow of one step."""
-    step = Step(f"{flow}.0", QUEUE, scene.pending.run or "", "noop", (), "noop")
+    step = StepRecord(f"{flow}.0", QUEUE, scene.pending.run or "", "noop", (), "noop")
     await flows(scene).open(flow, [step], {"name": "order", "limit": "1", "committed": "1"}, nonce="n")
 
 
 async def turned(scene: Scene) -> None:
     flow = await flows(scene).read("flow")
     assert flow is not None
-    await flows(scene).turn(flow, fields={"cause": "x"})
+    await flows(scene).save_decision(flow, fields={"cause": "x"})
 
 
 async def posted(scene: Scene) -> None:
-    """A parent ends, and its dependents hear of it."""
+    """A parent ends, and its dependents are notified."""
     await scene.driver.worker().complete(scene.jobs[1])
     await scene.driver.worker().fail(scene.jobs[2])
     await scene.driver.post()
 
 
-async def updated(scene: Scene, ref: JobRef, flags: str) -> None:
+async def updated(scene: Scene, ref: JobRef, replaced: Update) -> None:
     seen = (await scene.driver.read(ref)).digest
     new = body([9], priority=5)
-    outcome = await scene.driver.client.update(ref, seen=seen, flags=flags, priority=5, due="+9", expiry="", body=new)
+    outcome = await scene.driver.client.update(
+        ref, seen_digest=seen, parts=replaced, priority=5, due="+9", expiry="", body=new
+    )
     assert outcome == "updated"
 
 
 async def drained(scene: Scene) -> str:
     worker = scene.driver.worker()
-    await worker.store.announce('{"state":"active"}')
-    return await scene.driver.client.drain(worker.store.participant)
+    await worker.store.renew_registration('{"state":"active"}')
+    return await scene.driver.client.drain_worker(worker.store.participant)
+
+
+async def undrained(scene: Scene) -> str:
+    await drained(scene)
+    return await scene.driver.client.undrain_worker("w1")
+
+
+async def reported(scene: Scene) -> bool:
+    await drained(scene)
+    return await scene.driver.worker().store.report_drained('{"state":"drained"}')
+
+
+def scaling(scene: Scene) -> ScalingStore:
+    return ScalingStore(scene.driver.redis_client, scene.driver.keys)
+
+
+async def planned(scene: Scene) -> None:
+    """All that a planner writes."""
+    store = scaling(scene)
+    fence = (await store.take_lease("p1", PlannerInfo())).fence
+    await store.save_launch(fence, "a", Launch(count=1, at=1))
+    await store.save_launch(fence, "b", Launch(count=1, at=1))
+    await store.save_launch(fence, "b", None)
+    await store.bar_machine(fence, "m1")
+    await store.record(fence, 1, ScalingDecision(at=1, wanted=1), is_kept=True)
+    await store.release_lease(fence)
 
 
 async def refused(made: Awaitable[Any]) -> None:
@@ -140,15 +170,15 @@ async def refused(made: Awaitable[Any]) -> None:
 
 
 async def _undo_workflow(scene: Scene) -> str:
-    """From its commit to its end, through a failure that cannot be mended."""
+    """From its commit to its end, with a step that fails for good."""
     driver = scene.driver
     await driver.workflow("w", steps=2, on_failure="hold")
     await driver.client.cancel(JobRef(QUEUE, "w.0"))
-    await driver.ties.post_all(QUEUE, whose="all")
-    await driver.flows.drive_due()  # the first answer says that it is ours, the second that somebody has it
+    await driver.ties.deliver_all(QUEUE, include="all")
+    await driver.flows.drive_due()  # the first reply takes the workflow, the second finds it taken
     await driver.flows.drive("w")
     assert await driver.flows.watch("w") == "failed"
-    await driver.flows.turn(await driver.flow("w"), fields={"cancel": "leave"}, next_ms=0)
+    await driver.flows.save_decision(await driver.flow("w"), fields={"cancel": "leave"}, next_ms=0)
     await driver.flows.drive("w")
     return (await driver.flow("w")).state
 
@@ -160,8 +190,8 @@ EQUAL: Final = "equal"
 #: name -> (the call, its second answer if not equal to the first, keys that may differ)
 CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enqueue": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(), new_job("a"), new_job("pending")]), EQUAL, ()),
-    "enqueue_plain": (lambda s: s.driver.client.enqueue(QUEUE, [new_job()]), EQUAL, ()),
-    "enqueue_plain many": (
+    "enqueue_fast": (lambda s: s.driver.client.enqueue(QUEUE, [new_job()]), EQUAL, ()),
+    "enqueue_fast many": (
         lambda s: s.driver.client.enqueue(QUEUE, [new_job("", [n]) for n in range(1_200)]),
         EQUAL,
         (),
@@ -177,27 +207,29 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "enqueue locked": (lambda s: s.driver.client.enqueue(QUEUE, [new_job(lock=name) for name in "aabb"]), EQUAL, ()),
     "fail, with a follow-up": (lambda s: s.driver.worker().fail(s.jobs[0], ""), "already", ()),
     "complete, with a lane behind": (lambda s: s.driver.worker().complete(s.jobs[2]), "already", ()),
-    "enqueue after": (lambda s: s.driver.after(s.pending, s.done, s.scheduled), NO_ANSWER, ("unborn",)),
+    "enqueue after": (lambda s: s.driver.after(s.pending, s.done, s.scheduled), NO_ANSWER, ("prepared",)),
     "enqueue after many": (
         lambda s: s.driver.after(s.pending, *(known(f"q:gone{n}", if_gone="satisfied") for n in range(450))),
         NO_ANSWER,
-        ("unborn",),
+        ("prepared",),
     ),
     "enqueue after what is unknown": (
         lambda s: refused(s.driver.after(s.pending, "q:nowhere")),
         NO_ANSWER,
-        ("unborn",),
+        ("prepared",),
     ),
     "post": (lambda s: posted(s), NO_ANSWER, ("outbox",)),
-    "open_flow": (lambda s: opened(s, "another"), EQUAL, ()),
-    "advance": (
-        lambda s: s.driver.ties.pass_on(FLOWS, [Message("flow", "s0", "1", "completed", "", b"1", "1")]),
+    "open_workflow": (lambda s: opened(s, "another"), EQUAL, ()),
+    "record_step_outcomes": (
+        lambda s: s.driver.ties.deliver_outcomes(
+            WORKFLOWS, [ParentOutcome("flow", "s0", "1", "completed", "", b"1", "1")]
+        ),
         EQUAL,
         (),
     ),
-    "take_flows": (lambda s: flows(s).drive_due(), EQUAL, ()),
-    "turn": (turned, NO_ANSWER, ()),
-    "watch_flow": (lambda s: flows(s).watch("flow"), EQUAL, ()),
+    "take_due_workflows": (lambda s: flows(s).drive_due(), EQUAL, ()),
+    "save_workflow_decision": (turned, NO_ANSWER, ()),
+    "watch_workflow_end": (lambda s: flows(s).watch("flow"), EQUAL, ()),
     "claim": (lambda s: s.driver.worker().claims(3), NO_ANSWER, ()),
     "claim more than there is": (lambda s: s.driver.worker().claims(50), NO_ANSWER, ()),
     "complete": (lambda s: s.driver.worker().complete(s.job, b'"x"'), "already", ()),
@@ -208,57 +240,88 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "fail for good, keeping nothing": (lambda s: s.driver.worker().fail(s.job, keep=Keep(failed=0)), "missing", ()),
     "snooze": (lambda s: s.driver.worker().snooze(s.job, "+60000"), "already", ()),
     "return": (lambda s: s.driver.worker().hand_back(s.job), "already", ()),
-    "give_up": (lambda s: s.driver.worker().give_up(s.job, "no"), "cancelled", ()),
-    "reap": (lambda s: s.driver.worker().lose(s.job), "already", ()),
-    "reap for good": (lambda s: s.driver.worker().lose(s.jobs[1]), "already", ()),
+    "cancel_self": (lambda s: s.driver.worker().give_up(s.job, "no"), "cancelled", ()),
+    "confirm_cancelled_run_stopped": (lambda s: s.driver.worker().confirm_cancelled_run_stopped(s.job), "ok", ()),
+    "report_dead_process": (lambda s: s.driver.worker().lose(s.job), "already", ()),
+    "report_dead_process for good": (lambda s: s.driver.worker().lose(s.jobs[1]), "already", ()),
     "heartbeat": (lambda s: s.driver.worker().beat(*s.jobs), EQUAL, LIFE),
-    "progress": (
-        lambda s: s.driver.worker().store.progress(QUEUE, [(s.job.run, s.job.claim, "1", "2", "")]),
+    "save_progress": (
+        lambda s: s.driver.worker().store.save_progress(QUEUE, [(s.job.run, s.job.claim, "1", "2", "")]),
         EQUAL,
         ("progress", "events"),
     ),
-    "log": (lambda s: s.driver.worker().store.log(QUEUE, s.job.run, s.job.claim, 1, ["info a", "info b"]), EQUAL, ()),
+    "append_log": (
+        lambda s: s.driver.worker().store.append_log(QUEUE, s.job.run, s.job.claim, 1, ["info a", "info b"]),
+        EQUAL,
+        (),
+    ),
     "cancel": (lambda s: s.driver.client.cancel(s.pending, reason="no"), EQUAL, ()),
     "cancel scheduled": (lambda s: s.driver.client.cancel(s.scheduled), EQUAL, ()),
     "cancel running": (lambda s: s.driver.client.cancel(JobRef(QUEUE, "p1")), EQUAL, ()),
     "cancel finished": (lambda s: s.driver.client.cancel(s.done), EQUAL, ()),
     "enqueue once": (
-        lambda s: s.driver.client.enqueue(QUEUE, [new_job("once")._replace(flags="-!token")] * 2),
+        lambda s: s.driver.client.enqueue(QUEUE, [new_job("once")._replace(idempotency_token="token")] * 2),
         EQUAL,
         (),
     ),
-    "update": (lambda s: updated(s, s.pending, "dot"), NO_ANSWER, ()),
-    "update dead": (lambda s: updated(s, s.dead, "d"), NO_ANSWER, ()),
+    "update": (lambda s: updated(s, s.pending, parts(data=True, options=True, run_at=True)), NO_ANSWER, ()),
+    "update dead": (lambda s: updated(s, s.dead, parts(data=True)), NO_ANSWER, ()),
     "delete": (lambda s: s.driver.client.delete(s.pending), EQUAL, ()),
     "delete running": (lambda s: s.driver.client.delete(JobRef(QUEUE, "p1")), EQUAL, ()),
     "delete finished": (lambda s: s.driver.client.delete(s.done), EQUAL, ()),
     "purge": (lambda s: s.driver.client.purge(QUEUE, 2), EQUAL, ()),
     "redrive": (lambda s: s.driver.client.redrive(QUEUE, [s.dead, s.done]), EQUAL, ()),
-    "pause": (lambda s: s.driver.client.pause(QUEUE, wanted="paused"), EQUAL, ()),
-    "open": (lambda s: s.driver.client.pause(QUEUE, wanted="open"), EQUAL, ()),
-    "watch": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
-    "leave": (lambda s: s.driver.worker().store.leave(QUEUE), EQUAL, ("idle",)),
-    "sweep": (lambda s: s.driver.client.sweep(QUEUE), EQUAL, ()),
-    "enlist": (lambda s: s.driver.client.enlist({"plain": 0, "wide": 3}), EQUAL, ()),
+    "pause_or_resume_queue": (lambda s: s.driver.client.pause_queue(QUEUE, wanted="paused"), EQUAL, ()),
+    "open": (lambda s: s.driver.client.pause_queue(QUEUE, wanted="open"), EQUAL, ()),
+    "watch_run_end": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
+    "remove_worker_from_queue": (lambda s: s.driver.worker().store.leave_queue(QUEUE), EQUAL, ("idle",)),
+    "apply_retention": (lambda s: s.driver.client.apply_retention(QUEUE), EQUAL, ()),
+    "register_queues": (lambda s: s.driver.client.register_queues({"plain": 0, "wide": 3}), EQUAL, ()),
     "workflow": (lambda s: s.driver.workflow("w", steps=2), NO_ANSWER, ()),
-    "workflow, undone": (_undo_workflow, "cancelled", ("flow_due", "outbox")),
-    "drain": (drained, "draining", LIFE[:3]),
-    "announce": (lambda s: s.driver.worker().store.announce('{"state":"active"}'), NO_ANSWER, LIFE[:3]),
+    "workflow, undone": (_undo_workflow, "cancelled", ("workflow_due", "outbox")),
+    "drain_worker": (drained, "draining", LIFE[:3]),
+    "undrain_worker": (undrained, "active", LIFE[:3]),
+    "report_drained": (reported, NO_ANSWER, LIFE[:3]),
+    "plan": (planned, NO_ANSWER, ("planner",)),
+    "change_scaling_settings": (
+        lambda s: scaling(s).change_settings(ScalingSettings(), ScalingSettings(max_workers=3)),
+        EQUAL,
+        (),
+    ),
+    "renew_registration": (
+        lambda s: s.driver.worker().store.renew_registration('{"state":"active"}'),
+        NO_ANSWER,
+        LIFE[:3],
+    ),
 }
 
 
 #: Sent twice in test_operations.py.
-OPERATIONS: Final = {"take_operations", "save_operation"}
+OPERATIONS: Final = {"open_operation", "take_due_operations", "save_operation_progress", "stop_operation"}
+#: Its entry is then in the log twice, and readers show it once: test_append_audit.py.
+AUDIT: Final = {"append_audit"}
 #: Sent twice in test_fire.py.
-SCHEDULES: Final = {"fire", "put_schedule", "pause_schedule", "remove_schedule", "run_schedule"}
+SCHEDULES: Final = {"fire_schedule", "put_schedule", "pause_or_resume_schedule", "remove_schedule", "run_schedule_now"}
 #: Scripts that are steps of such a call.
 WITHIN: Final = {
-    "enqueue after": {"prepare", "register", "deliver", "commit"},
-    "enqueue after many": {"tie_more"},
-    "enqueue after what is unknown": {"unregister", "abort"},
-    "post": {"take", "deliver", "settle"},
-    "workflow": {"open_flow", "turn"},
-    "workflow, undone": {"advance", "take_flows", "watch_flow", "let_go"},
+    "enqueue after": {"prepare_dependents", "register_dependents", "apply_parent_outcomes", "publish_prepared_runs"},
+    "enqueue after many": {"add_parents_to_prepared_run"},
+    "enqueue after what is unknown": {"unregister_dependents", "discard_prepared_runs"},
+    "plan": {
+        "take_planner_lease",
+        "save_launch",
+        "bar_machine",
+        "record_scaling_decision",
+        "release_planner_lease",
+    },
+    "post": {"take_outbox", "apply_parent_outcomes", "ack_outbox"},
+    "workflow": {"open_workflow", "save_workflow_decision"},
+    "workflow, undone": {
+        "record_step_outcomes",
+        "take_due_workflows",
+        "watch_workflow_end",
+        "put_ended_workflow_runs_under_retention",
+    },
 }
 
 
@@ -283,12 +346,25 @@ async def test_a_call_sent_twice_has_the_outcome_of_once(driver: Driver, name: s
 
 
 async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> None:
-    from rota.store import scripts
+    from rota.store.redis import script_compiler
 
-    reading = {name for name in scripts.names() if "flags=no-writes" in scripts.script(name).source.splitlines()[0]}
-    assert reading == {"page", "read", "read_locks", "read_names", "read_schedules", "read_tally", "due_schedules"}
-    named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "post", "workflow"}
-    assert named.union(*WITHIN.values()) | SCHEDULES | OPERATIONS == set(scripts.names()) - reading
+    reading = {
+        name
+        for name in script_compiler.names()
+        if "flags=no-writes" in script_compiler.script(name).source.splitlines()[0]
+    }
+    assert reading == {
+        "list_runs_of_state",
+        "read_runs",
+        "read_locks",
+        "read_runs_without_arguments",
+        "read_schedules_by_name",
+        "read_counters",
+        "read_due_schedules",
+        "read_demand",
+    }
+    named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "plan", "post", "workflow"}
+    assert named.union(*WITHIN.values()) | SCHEDULES | OPERATIONS | AUDIT == set(script_compiler.names()) - reading
 
 
 async def test_a_call_sent_again_after_others_had_their_turn_does_not_undo_them(driver: Driver) -> None:
@@ -315,7 +391,7 @@ async def test_a_repeat_counts_until_the_retry_window_is_over(driver: Driver) ->
     await driver.one()
     await driver.worker().claim()
 
-    for name in ("calls:client", "calls:w1", "call:"):
+    for name in ("last_reply:client", "last_reply:w1", "reply:"):
         (key,) = [key for key in driver.all_keys() if f"}}:{name}" in key]
         assert 590_000 < driver.redis.pttl(key) <= 600_000
 

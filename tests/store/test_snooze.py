@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rota.core.job import Counts
-from rota.core.states import JobState
+from rota.core.job_record import AttemptCounts
+from rota.core.state_transitions import JobState
 from tests.store.driver import QUEUE, Driver
 
 MINUTE = 60_000
@@ -20,7 +20,7 @@ async def test_a_snoozed_job_runs_later_and_spends_no_failure(driver: Driver) ->
     assert await driver.worker().claim() == []
     driver.advance(1000)
     (again,) = await driver.worker().claim()
-    assert again.counts == Counts(attempt=2, snoozes=1)
+    assert again.counts == AttemptCounts(attempt=2, snoozes=1)
 
 
 async def test_a_snooze_of_no_time_is_pending_at_once(driver: Driver) -> None:
@@ -35,7 +35,7 @@ async def test_a_snooze_of_no_time_is_pending_at_once(driver: Driver) -> None:
 async def test_a_snooze_is_in_the_history_and_resets_progress(driver: Driver) -> None:
     ref = await driver.one()
     (job,) = await driver.worker().claim()
-    await driver.worker().store.progress(QUEUE, [(job.run, job.claim, "1", "2", "")])
+    await driver.worker().store.save_progress(QUEUE, [(job.run, job.claim, "1", "2", "")])
 
     await driver.worker().snooze(job, "+60000")
 

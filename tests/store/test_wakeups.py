@@ -1,4 +1,4 @@
-"""Wake-ups: an idle worker hears of work at once, and no more workers than there is work for."""
+"""Wake-ups: an idle worker is woken at once, and no more workers than there are jobs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def _told(inboxes: dict[str, Inbox]) -> dict[str, int]:
     return {name: len(texts) for name, texts in heard.items() if texts}
 
 
+@pytest.mark.requirement("S3-5", "S3-6", "S3-7")
 async def test_one_enqueue_wakes_exactly_one_of_several_idle_workers(driver: Driver) -> None:
-    """S3-5, S3-6, S3-7: a push in the same step as the enqueue, and no herd."""
+    """A push in the same step as the enqueue, and no herd."""
     async with _idle(driver, "w1", "w2", "w3") as inboxes:
         await driver.enqueue()
         assert _told(inboxes) == {"w1": 1}
@@ -60,8 +61,9 @@ async def test_a_dead_idle_worker_is_passed_over(driver: Driver) -> None:
     assert driver.index("idle") == {}
 
 
+@pytest.mark.requirement("S3-5")
 async def test_looking_and_waiting_are_one_step_so_no_wake_up_falls_in_between(driver: Driver) -> None:
-    """S3-5 [T]: a job added between the last look and the subscribe was missed."""
+    """A job added between the last look and the subscribe was missed."""
     await driver.worker("w1").claim()
     assert driver.index("idle").keys() == {"w1"}
 
@@ -100,9 +102,9 @@ async def test_a_woken_worker_without_a_free_slot_passes_it_on(driver: Driver) -
 
 
 async def test_a_worker_that_takes_all_it_can_is_not_woken_by_what_it_left(driver: Driver) -> None:
-    """It looked again by itself, before anybody woke it: it is busy now, and the next one must hear."""
+    """It claimed before it was woken, so it is busy: the next worker must be woken."""
     async with _idle(driver, "w1", "w2") as inboxes:
-        await driver.client.pause(QUEUE, wanted="paused")
+        await driver.client.pause_queue(QUEUE, wanted="paused")
         driver.redis.delete(driver.key("idle"))
         await driver.enqueue(*[new_job()] * 2)
         await driver.worker("w1").claim()
@@ -129,9 +131,10 @@ async def test_a_scheduled_job_that_becomes_the_next_due_wakes_one_to_set_its_al
         assert 58_000 < wait_ms <= 60_000
 
 
+@pytest.mark.requirement("S3-11")
 @pytest.mark.parametrize("verb", ["fail", "snooze", "hand_back", "lose", "redrive"])
 async def test_whatever_makes_a_job_runnable_again_wakes_one(driver: Driver, verb: str) -> None:
-    """S3-11 [T]: a release woke nobody."""
+    """A release woke no worker."""
     ref = await driver.one()
     busy = driver.worker("busy")
     (job,) = await busy.claim()
@@ -168,28 +171,28 @@ async def test_a_worker_that_leaves_is_woken_no_more_and_hands_its_wake_up_on(dr
         await driver.enqueue()
         assert _told(inboxes) == {"w1": 1}
 
-        await driver.worker("w1").store.leave(QUEUE)
+        await driver.worker("w1").store.leave_queue(QUEUE)
 
         assert _told(inboxes) == {"w2": 1}
-        assert "w1" not in driver.hash("beats")
+        assert "w1" not in driver.hash("heartbeats")
 
 
-async def test_a_worker_that_leaves_an_empty_queue_wakes_nobody(driver: Driver) -> None:
+async def test_a_worker_that_leaves_an_empty_queue_wakes_no_worker(driver: Driver) -> None:
     async with _idle(driver, "w1", "w2") as inboxes:
-        await driver.worker("w1").store.leave(QUEUE)
+        await driver.worker("w1").store.leave_queue(QUEUE)
         assert _told(inboxes) == {}
         await driver.enqueue()
         assert _told(inboxes) == {"w2": 1}
 
 
-async def test_what_is_refused_wakes_nobody(driver: Driver) -> None:
+async def test_a_refused_job_wakes_no_worker(driver: Driver) -> None:
     await driver.one("x", due="+600000")
     async with _idle(driver, "w1") as inboxes:
         await driver.client.enqueue(QUEUE, [new_job("x")])
         assert _told(inboxes) == {}
 
 
-async def test_a_job_of_one_queue_wakes_nobody_of_another(driver: Driver) -> None:
+async def test_a_job_of_one_queue_wakes_no_worker_of_another(driver: Driver) -> None:
     async with _idle(driver, "w1") as inboxes:
         await driver.enqueue(queue="other")
         assert _told(inboxes) == {}

@@ -9,24 +9,24 @@ from types import ModuleType
 import pytest
 
 from tests.servers import Server
-from tests.worker.crew import Crew, WorkerProcess
+from tests.worker.harness import WorkerHarness, WorkerProcess
 
 
 @pytest.fixture
-async def crew(valkey: Server, namespace: str, tmp_path: Path) -> AsyncIterator[Crew]:
+async def harness(valkey: Server, namespace: str, tmp_path: Path) -> AsyncIterator[WorkerHarness]:
     """Starts workers for the shop."""
-    with Crew(valkey, namespace, tmp_path, module="tests.stories.shop") as crew:
-        yield crew
-        await crew.rota.close()
+    with WorkerHarness(valkey, namespace, tmp_path, module="tests.stories.shop") as harness:
+        yield harness
+        await harness.rota.close()
 
 
 @pytest.fixture
-def shop(crew: Crew) -> ModuleType:
+def shop(harness: WorkerHarness) -> ModuleType:
     """The program: `shop.py`, with its `rota` and its tasks."""
-    return crew.program
+    return harness.program
 
 
 @pytest.fixture
-async def worker(crew: Crew) -> WorkerProcess:
+async def worker(harness: WorkerHarness) -> WorkerProcess:
     """`rota worker shop:rota`, in a process of its own, one job at a time."""
-    return await crew.start(concurrency=1)
+    return await harness.start(concurrency=1)

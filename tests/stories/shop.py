@@ -72,5 +72,5 @@ async def bake(ctx: Context, cakes: int) -> str:
 
 @rota.task
 async def wait_for_customer() -> None:
-    """Would wait for ever."""
+    """Would wait without end."""
     await asyncio.sleep(3600)

@@ -7,14 +7,14 @@ from types import ModuleType
 import pytest
 
 from rota import JobCancelled
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 
+@pytest.mark.requirement("S2-6", "S2-19")
 @pytest.mark.usefixtures("worker")
-async def test_a_running_job_is_stopped(shop: ModuleType, crew: Crew) -> None:
-    """S2-6, S2-19."""
+async def test_a_running_job_is_stopped(shop: ModuleType, harness: WorkerHarness) -> None:
     job = await shop.wait_for_customer.enqueue()
-    await crew.until(job, "processing")
+    await harness.until(job, "processing")
 
     await job.cancel("we are closed")
 

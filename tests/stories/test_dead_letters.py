@@ -9,9 +9,10 @@ import pytest
 from rota import JobFailed
 
 
+@pytest.mark.requirement("S2-20", "S0-11", "S4-19")
 @pytest.mark.usefixtures("worker")
 async def test_a_dead_letter_says_what_went_wrong(shop: ModuleType) -> None:
-    """S2-20, S0-11, S4-19: nothing is dropped in silence."""
+    """Nothing is dropped in silence."""
     job = await shop.ship.using(retry=1).enqueue("nowhere")
 
     with pytest.raises(JobFailed, match="there is no such address"):

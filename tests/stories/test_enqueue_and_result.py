@@ -9,18 +9,18 @@ import pytest
 from rota import InvalidArguments
 
 
+@pytest.mark.requirement("S0-1", "S4-4", "S2-21")
 @pytest.mark.usefixtures("worker")
 async def test_a_task_is_enqueued_and_its_result_comes_back(shop: ModuleType) -> None:
-    """S0-1, S4-4, S2-21."""
     job = await shop.price.enqueue(3, each=2.5)
 
     assert await job.result(timeout=10) == 7.5
     assert await job.state() == "completed"
 
 
+@pytest.mark.requirement("S4-37")
 @pytest.mark.usefixtures("worker")
 async def test_plain_functions_run_in_threads_and_heavy_ones_in_processes(shop: ModuleType) -> None:
-    """S4-37."""
     small = await shop.resize.enqueue(640, 480)
     heavy = await shop.count_primes.enqueue(100)
 

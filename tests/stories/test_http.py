@@ -1,4 +1,4 @@
-"""A program in any language enqueues a job over HTTP, and is told the result."""
+"""A program in any language enqueues a job over HTTP, and receives the result."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from rota.server import create_app
 
 
+@pytest.mark.requirement("S2-1", "S2-21")
 @pytest.mark.usefixtures("worker")
 async def test_a_job_is_enqueued_over_http_and_its_result_is_waited_for(shop: ModuleType) -> None:
-    """S2-1, S2-21."""
     app = create_app(shop.rota, auth="none")
 
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:

@@ -7,9 +7,9 @@ from types import ModuleType
 import pytest
 
 
+@pytest.mark.requirement("S1-19")
 @pytest.mark.usefixtures("worker")
 async def test_a_paused_queue_waits_until_it_is_resumed(shop: ModuleType) -> None:
-    """S1-19."""
     queue = shop.rota.queue()
     await queue.pause()
     job = await shop.price.enqueue(1, 2.0)

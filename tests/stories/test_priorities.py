@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from tests.worker.crew import Crew
+import pytest
+
+from tests.worker.harness import WorkerHarness
 
 
-async def test_urgent_jobs_overtake_and_equals_stay_in_line(shop: ModuleType, crew: Crew) -> None:
-    """S2-10, S2-12, K-1."""
+@pytest.mark.requirement("S2-10", "S2-12", "K-1")
+async def test_urgent_jobs_overtake_and_equals_stay_in_line(shop: ModuleType, harness: WorkerHarness) -> None:
     await shop.serve.enqueue("first")
     await shop.serve.enqueue("second")
     await shop.serve.using(priority="low").enqueue("patient")
     await shop.serve.using(priority="high").enqueue("hurried")
     last = await shop.serve.using(priority=100).enqueue("last")
 
-    await crew.start(concurrency=1)
+    await harness.start(concurrency=1)
 
     assert await last.result(timeout=10) == ["hurried", "first", "second", "patient", "last"]

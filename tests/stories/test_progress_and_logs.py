@@ -9,9 +9,9 @@ import pytest
 from tests.eventually import eventually
 
 
+@pytest.mark.requirement("S2-18", "K-7", "K-8")
 @pytest.mark.usefixtures("worker")
 async def test_progress_and_logs_can_be_followed(shop: ModuleType) -> None:
-    """S2-18, K-7, K-8."""
     job = await shop.bake.enqueue(5)
 
     async def is_under_way() -> bool:

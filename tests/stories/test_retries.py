@@ -7,9 +7,10 @@ from types import ModuleType
 import pytest
 
 
+@pytest.mark.requirement("S0-9", "S4-17", "S1-17")
 @pytest.mark.usefixtures("worker")
 async def test_a_failed_attempt_is_made_again_until_it_succeeds(shop: ModuleType) -> None:
-    """S0-9, S4-17, S1-17: the key that goes to the bank is the same every time."""
+    """The key that goes to the bank is the same every time."""
     job = await shop.charge.enqueue("1234")
 
     receipt = await job.result(timeout=10)

@@ -6,12 +6,12 @@ from types import ModuleType
 
 import pytest
 
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 
+@pytest.mark.requirement("S4-8", "S4-9", "S4-10")
 @pytest.mark.usefixtures("worker")
 async def test_an_order_that_is_changed_before_it_is_due_is_shipped_once(shop: ModuleType) -> None:
-    """S4-8, S4-9, S4-10."""
     order = await shop.ship.using(id="order-7", delay=3600).enqueue("Oslo")
 
     changed = await shop.ship.using(id="order-7").enqueue("Bergen")
@@ -20,11 +20,14 @@ async def test_an_order_that_is_changed_before_it_is_due_is_shipped_once(shop: M
     assert await order.result(timeout=10) == "shipped to Bergen"
 
 
-async def test_what_is_asked_for_while_it_runs_is_done_once_more_afterwards(shop: ModuleType, crew: Crew) -> None:
-    """S4-27, S4-29: there are free slots, and still the two never overlap."""
-    await crew.start(concurrency=5)
+@pytest.mark.requirement("S4-27", "S4-29")
+async def test_what_is_asked_for_while_it_runs_is_done_once_more_afterwards(
+    shop: ModuleType, harness: WorkerHarness
+) -> None:
+    """There are free slots, and still the two never overlap."""
+    await harness.start(concurrency=5)
     baking = await shop.bake.using(id="oven").enqueue(5)
-    await crew.until(baking, "processing")
+    await harness.until(baking, "processing")
 
     asked = [await shop.bake.using(id="oven").enqueue(cakes) for cakes in (1, 2, 3)]
 

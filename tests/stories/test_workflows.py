@@ -9,9 +9,10 @@ import pytest
 from rota import WorkflowFailed
 
 
+@pytest.mark.requirement("S1-8")
 @pytest.mark.usefixtures("worker")
 async def test_an_order_is_paid_and_then_shipped(shop: ModuleType) -> None:
-    """S1-8: each step only if what it needs succeeded; a result is passed on when it exists."""
+    """Each step only if what it needs succeeded; a result is passed on when it exists."""
     async with shop.rota.workflow("order") as flow:
         cost = flow.step(shop.price.call(3, 2.5))
         paid = flow.step(shop.charge.call("card 7"), after=[cost])
@@ -21,9 +22,10 @@ async def test_an_order_is_paid_and_then_shipped(shop: ModuleType) -> None:
     assert "3 of 3 steps done" in await flow.explain()
 
 
+@pytest.mark.requirement("S1-12")
 @pytest.mark.usefixtures("worker")
 async def test_an_order_that_cannot_be_shipped_is_paid_back(shop: ModuleType) -> None:
-    """S1-12: never half done and forgotten."""
+    """Never half done and forgotten."""
     async with shop.rota.workflow("order") as flow:
         paid = flow.step(shop.charge.call("card 7"))
         paid.undo(shop.serve.call(paid.result))

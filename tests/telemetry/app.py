@@ -45,7 +45,7 @@ async def send(to: str) -> None:
 
 @send.on_failure
 async def tell(error: ErrorRecord, job: JobRecord) -> None:
-    """Is told of it."""
+    """Runs when the job has failed for good."""
     logger.info("told of %s", error.type)
 
 
@@ -79,7 +79,7 @@ async def unstep(name: str) -> None:
 
 @rota.task(queue="deadly")
 async def crash(ctx: Context, times: int) -> int:
-    """Kills the process that runs it, at once and without a word, so many times."""
+    """Kills the process that runs it, at once, so many times."""
     if ctx.attempt <= times:
         os.kill(os.getpid(), signal.SIGKILL)
     return ctx.attempt
@@ -93,7 +93,7 @@ def grind() -> None:
 
 @rota.task(queue="deadly", timeout=0.3, retry=1)
 def doze() -> None:
-    """In a thread that hears nothing: its runner is killed, some time after its timeout."""
+    """In a thread that ignores its cancellation: its runner is killed some time after the timeout."""
     threading.Event().wait()
 
 

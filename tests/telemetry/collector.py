@@ -1,13 +1,15 @@
-"""A collector of the tests' own: takes OTLP over HTTP, and keeps what it was sent."""
+"""A collector of the tests' own: takes OTLP over HTTP and gRPC, and keeps what it was sent."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
 
+import grpc
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -58,12 +60,24 @@ class Collector:
         self.spans: list[SeenSpan] = []
         self._points: dict[tuple[str, ...], SeenPoint] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        #: Over gRPC each signal has a method that takes the same message.
+        methods = {
+            "/opentelemetry.proto.collector.trace.v1.TraceService/Export": self.take_traces,
+            "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": self.take_metrics,
+        }
+        self._grpc = grpc.server(ThreadPoolExecutor(2), handlers=[_GrpcMethods(methods)])
+        self._grpc_port = self._grpc.add_insecure_port("127.0.0.1:0")
         self._thread = threading.Thread(target=self._server.serve_forever, name="collector", daemon=True)
 
     @property
     def url(self) -> str:
         """What `OTEL_EXPORTER_OTLP_ENDPOINT` takes."""
         return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def grpc_url(self) -> str:
+        """The same over gRPC."""
+        return f"http://127.0.0.1:{self._grpc_port}"
 
     @property
     def points(self) -> list[SeenPoint]:
@@ -107,12 +121,32 @@ class Collector:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        self._grpc.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+        self._grpc.stop(None).wait()
         self._thread.join()
+
+
+class _GrpcMethods(grpc.GenericRpcHandler):
+    """Takes the bytes of each request, and answers with an empty message."""
+
+    def __init__(self, methods: dict[str, Callable[[bytes], None]]) -> None:
+        self._methods = methods
+
+    def service(self, handler_call_details: Any) -> Any:
+        """The handler of a method; None for an unknown one."""
+        take = self._methods.get(handler_call_details.method)
+
+        def handle(body: bytes, _: Any) -> bytes:
+            assert take is not None
+            take(body)
+            return b""
+
+        return None if take is None else grpc.unary_unary_rpc_method_handler(handle)
 
 
 def _handler(collector: Collector) -> type[BaseHTTPRequestHandler]:

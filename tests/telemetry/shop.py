@@ -10,14 +10,14 @@ from pathlib import Path
 from tests.leaks import delete_keys
 from tests.servers import Server
 from tests.telemetry.collector import Collector
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 
 @contextmanager
-def shop_and_collector(server: Server, folder: Path) -> Generator[tuple[Crew, Collector]]:
+def shop_and_collector(server: Server, folder: Path) -> Generator[tuple[WorkerHarness, Collector]]:
     """Both, for a story that all tests of a module read."""
     namespace = f"telemetry{secrets.token_hex(4)}"
-    with Collector() as collector, Crew(server, namespace, folder, "tests.telemetry.app") as crew:
-        yield crew, collector
+    with Collector() as collector, WorkerHarness(server, namespace, folder, "tests.telemetry.app") as harness:
+        yield harness, collector
     with server.client() as client:
         delete_keys(client, namespace)

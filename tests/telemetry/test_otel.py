@@ -1,4 +1,4 @@
-"""`rota.otel` up close: what is carried, how it is switched on, and what becomes of it when nobody listens."""
+"""`rota.otel` up close: what is carried, how it is switched on, and what happens without a collector."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind
 
 from rota import InvalidOption, Job, Rota, Snooze, StoreUnavailable, Update
-from rota.loading import COLLECTORS, equip
-from rota.middleware import AMBIENT
-from rota.otel import OpenTelemetry, RotaInstrumentor
-from rota.otel.middleware import MAX_HEADER, MOST_CREATES
+from rota.client.middleware import AMBIENT
+from rota.install_command import install_command
+from rota.otel import OpenTelemetry, RotaInstrumentor, sdk_setup
+from rota.otel.job_middleware import MAX_CREATE_SPANS, MAX_HEADER
 from rota.testing import run_jobs
+from rota.worker.app_loader import COLLECTORS, instrument
+from tests.client.manual_worker import run_python
 from tests.servers import OwnServers, Server
-from tests.worker.crew import Crew
+from tests.telemetry.collector import Collector
+from tests.worker.harness import WorkerHarness
+
+FAMILY = ("parent", "child")
 
 
 class Tracing:
@@ -118,7 +123,7 @@ async def test_an_enqueue_that_fails_is_a_span_that_failed(own_server: OwnServer
 
 
 async def test_a_large_batch_shares_one_context(rota: Rota, add: Any, tracing: Tracing) -> None:
-    jobs = await rota.enqueue_many(add.call(n) for n in range(MOST_CREATES + 1))
+    jobs = await rota.enqueue_many(add.call(n) for n in range(MAX_CREATE_SPANS + 1))
 
     (batch,) = tracing.named("enqueue default")
     assert batch.kind is SpanKind.CLIENT
@@ -193,7 +198,7 @@ def test_without_a_collector_in_the_environment_nothing_is_traced(monkeypatch: p
         monkeypatch.delenv(name, raising=False)
     rota = Rota("redis://nowhere")
 
-    equip(rota)
+    instrument(rota)
 
     assert rota.middleware == []
 
@@ -206,36 +211,113 @@ def test_a_collector_without_the_package_is_said_and_does_no_harm(
     rota = Rota("redis://nowhere")
 
     with caplog.at_level(logging.WARNING):
-        equip(rota)
+        instrument(rota)
 
     assert rota.middleware == []
-    assert "TRACE_EXPORTER_URL is set, and nothing is traced" in caplog.text
-    assert "pip install 'rota[otlp]'" in caplog.text
+    assert "TRACE_EXPORTER_URL is set, but jobs are not traced" in caplog.text
+    assert install_command("otlp") in caplog.text
 
 
-@pytest.mark.timeout(90)
+#: Enqueues a job whose handler enqueues another, and runs both.
+PARENT_AND_CHILD = """
+import asyncio, sys
+from rota import Rota
+from rota.testing import run_jobs
+from rota.worker.app_loader import instrument
+
+rota = Rota(namespace=sys.argv[1])
+
+@rota.task
+async def child() -> None: ...
+
+@rota.task
+async def parent() -> None:
+    await child.enqueue()
+
+async def main() -> None:
+    await parent.enqueue()
+    await run_jobs(rota)
+    await rota.close()
+
+instrument(rota)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.requirement("S2-30")
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_a_receiver_gets_one_trace_of_a_job_and_the_job_that_its_handler_enqueues(
+    valkey: Server, namespace: str, tmp_path: Path, protocol: str
+) -> None:
+    """Under the name of the service, over either protocol, and with the metrics."""
+    with Collector() as collector:
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.grpc_url if protocol == "grpc" else collector.url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+            "OTEL_SERVICE_NAME": "redis-job-service",
+        }
+        ended = run_python(PARENT_AND_CHILD, namespace, cwd=tmp_path, url=valkey.url, env=environment)
+        assert ended.returncode == 0, ended.stderr
+
+    by_task = {(span.name, span.attributes["rota.job.task"]): span for span in collector.spans}
+    assert by_task.keys() == {(name, task) for name in ("enqueue default", "process default") for task in FAMILY}
+    assert {span.service for span in collector.spans} == {"redis-job-service"}
+    assert len({span.trace_id for span in collector.spans}) == 1
+    enqueued, ran = [by_task[name, "child"] for name in ("enqueue default", "process default")]
+    assert enqueued.parent_id == by_task["process default", "parent"].span_id
+    assert ran.parent_id == enqueued.span_id
+    assert {point.attributes["rota.job.task"] for point in collector.metric("rota.job.end_to_end")} == set(FAMILY)
+
+
+@pytest.mark.requirement("S2-28", "S2-30")
+def test_the_protocol_is_that_of_the_variables_and_of_the_port(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def chosen(**variables: str) -> tuple[bool, bool]:
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            return sdk_setup._is_grpc("traces"), sdk_setup._is_grpc("metrics")
+
+    assert chosen() == (False, False)
+    assert chosen(OTEL_EXPORTER_OTLP_PROTOCOL="grpc") == (True, True)
+    assert chosen(OTEL_EXPORTER_OTLP_PROTOCOL="grpc", OTEL_EXPORTER_OTLP_TRACES_PROTOCOL="http/protobuf") == (
+        False,
+        True,
+    )
+    assert chosen(TRACE_EXPORTER_URL="http://collector:4317") == (True, False)
+    assert chosen(TRACE_EXPORTER_URL="http://collector:4318") == (False, False)
+    assert chosen(TRACE_EXPORTER_URL="http://a:4317", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf") == (False, False)
+    assert chosen(OTEL_EXPORTER_OTLP_PROTOCOL="http/json") == (False, False)
+    assert "http/json is not supported" in caplog.text
+
+
+@pytest.mark.requirement("S2-28")
 async def test_a_collector_that_never_answers_holds_up_neither_jobs_nor_the_end(
     valkey: Server, namespace: str, tmp_path: Path
 ) -> None:
-    """S2-28: `TRACE_EXPORTER_URL` names one. It takes connections and says nothing, for ever."""
+    """`TRACE_EXPORTER_URL` names one. It accepts connections and never replies."""
     with (
         socket.create_server(("127.0.0.1", 0)) as hole,
-        Crew(valkey, namespace, tmp_path, "tests.telemetry.app") as crew,
+        WorkerHarness(valkey, namespace, tmp_path, "tests.telemetry.app") as harness,
     ):
         address = f"http://127.0.0.1:{hole.getsockname()[1]}"
-        worker = await crew.start(
+        worker = await harness.start(
             queues="fast",
             environment={
-                "TRACE_EXPORTER_URL": address, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"{address}/v1/metrics",
-                "OTEL_BSP_SCHEDULE_DELAY": "10", "OTEL_BSP_MAX_QUEUE_SIZE": "64",
-                "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "16", "OTEL_METRIC_EXPORT_INTERVAL": "50",
+                "TRACE_EXPORTER_URL": address,
+                "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"{address}/v1/metrics",
+                "OTEL_BSP_SCHEDULE_DELAY": "10",
+                "OTEL_BSP_MAX_QUEUE_SIZE": "64",
+                "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "16",
+                "OTEL_METRIC_EXPORT_INTERVAL": "50",
             },
-        )  # fmt: skip
-        jobs = await crew.enqueue_many(crew.program.tick.call(n) for n in range(300))
+        )
+        jobs = await harness.enqueue_many(harness.program.tick.call(n) for n in range(300))
 
         for number, job in enumerate(jobs):
             assert await job.result(20) == number
         worker.terminate()
 
         assert await worker.ended(15) == 0
-        await crew.rota.close()
+        await harness.rota.close()

@@ -19,12 +19,12 @@ import pytest
 
 from rota import Rota
 from rota.worker import WorkerConfig
-from rota.worker import health as health_module
-from rota.worker.port import Answer, Port, plain
+from rota.worker.monitoring import health as health_module
+from rota.worker.monitoring.http_server import HttpResponse, HttpServer, plain
 from tests.eventually import eventually
 from tests.servers import OwnServers, Server
 from tests.telemetry.scrape import Scrape
-from tests.worker.crew import Crew, WorkerProcess, failure
+from tests.worker.harness import WorkerHarness, WorkerProcess, failure
 
 
 class Page(NamedTuple):
@@ -50,17 +50,16 @@ def get(worker: WorkerProcess, path: str) -> Page:
 
 
 @pytest.fixture
-async def crew(valkey: Server, namespace: str, tmp_path: Path) -> AsyncIterator[Crew]:
-    with Crew(valkey, namespace, tmp_path, "tests.telemetry.app") as crew:
-        yield crew
-        await crew.rota.close()
+async def harness(valkey: Server, namespace: str, tmp_path: Path) -> AsyncIterator[WorkerHarness]:
+    with WorkerHarness(valkey, namespace, tmp_path, "tests.telemetry.app") as harness:
+        yield harness
+        await harness.rota.close()
 
 
-@pytest.mark.timeout(90)
-async def test_a_worker_tells_prometheus_what_it_did_and_a_probe_that_it_is_well(crew: Crew) -> None:
-    shop = crew.program
-    worker = await crew.start("--metrics-port", "0", queues="default,mail,fast")
-    jobs = await crew.enqueue_many(shop.tick.call(n) for n in range(5))
+async def test_a_worker_tells_prometheus_what_it_did_and_a_probe_that_it_is_well(harness: WorkerHarness) -> None:
+    shop = harness.program
+    worker = await harness.start("--metrics-port", "0", queues="default,mail,fast")
+    jobs = await harness.enqueue_many(shop.tick.call(n) for n in range(5))
     for job in [*jobs, await shop.charge.enqueue(7)]:
         await job.result(10)
     await failure(await shop.send.enqueue("a@b.c"))
@@ -85,13 +84,12 @@ async def test_a_worker_tells_prometheus_what_it_did_and_a_probe_that_it_is_well
     assert get(worker, "/other").status == 404
 
 
-@pytest.mark.timeout(90)
 async def test_a_worker_whose_server_is_away_is_alive_and_not_ready(
     own_server: OwnServers, namespace: str, tmp_path: Path
 ) -> None:
     server = own_server(appendonly="yes")
-    with Crew(server, namespace, tmp_path, "tests.telemetry.app") as crew:
-        worker = await crew.start("--metrics-port", "0", queues="fast")
+    with WorkerHarness(server, namespace, tmp_path, "tests.telemetry.app") as harness:
+        worker = await harness.start("--metrics-port", "0", queues="fast")
         assert get(worker, "/readyz").status == 200
 
         server.kill()
@@ -100,20 +98,20 @@ async def test_a_worker_whose_server_is_away_is_alive_and_not_ready(
 
         assert away.checks["server"].startswith("the server has not answered for")
         assert away.checks["runners"] == "ok"
-        assert get(worker, "/healthz").status == 200, "a restart would mend nothing"
+        assert get(worker, "/healthz").status == 200, "a restart would not help"
 
         server.start()
         await eventually(lambda: get(worker, "/readyz").status == 200, 20)
-        await crew.rota.close()
+        await harness.rota.close()
 
 
-async def test_a_port_that_is_taken_is_a_configuration_error(crew: Crew) -> None:
+async def test_a_port_that_is_taken_is_a_configuration_error(harness: WorkerHarness) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        worker = crew.launch("--metrics-port", str(port), queues="fast")
+        worker = harness.launch("--metrics-port", str(port), queues="fast")
 
         assert await worker.ended(20) == 6
-    assert f"nothing can listen on 127.0.0.1:{port}" in worker.log
+    assert f"cannot listen on 127.0.0.1:{port}" in worker.log
 
 
 def test_without_being_asked_a_worker_listens_nowhere() -> None:
@@ -145,13 +143,13 @@ def _has_a_new_runner(worker: WorkerProcess) -> bool:
     ],
 )
 async def test_a_port_answers_what_it_knows_and_survives_the_rest(sent: bytes, status: bytes) -> None:
-    async def page() -> Answer:
+    async def page() -> HttpResponse:
         return plain(HTTPStatus.OK, "here")
 
-    async def broken() -> Answer:
+    async def broken() -> HttpResponse:
         raise RuntimeError("no")
 
-    port = Port("127.0.0.1", 0, {"/page": page, "/broken": broken})
+    port = HttpServer("127.0.0.1", 0, {"/page": page, "/broken": broken})
     await port.open()
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port.address.rpartition(":")[2]))
     writer.write(sent)
@@ -177,14 +175,18 @@ class _Part:
 async def test_a_worker_that_gets_no_answer_while_others_do_is_stuck(
     valkey: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`/healthz` is never green while stuck: here the server answers, and the worker's own loop does not hear it."""
+    """`/healthz` is never green while stuck: here the server answers, and the worker's own loop is stuck."""
     monkeypatch.setattr(health_module, "ANSWER_S", -1.0)
     monkeypatch.setattr(health_module, "STUCK_S", 0.0)
     runner = _Part(kind="loop", is_retired=False, is_ready=True)
-    worker: Any = _Part(state="active", desk=_Part(answered_at=0.0), pool=_Part(runners=[runner]))
-    heartbeat: Any = _Part(accepted_at=float("inf"))
+    worker: Any = _Part(
+        state="active",
+        claim_loop=_Part(answered_at=0.0),
+        heartbeat=_Part(accepted_at=float("inf")),
+        pool=_Part(runners=[runner]),
+    )
     rota = Rota(valkey.url)
-    health = health_module.Health(worker, rota, heartbeat)
+    health = health_module.Health(worker, rota)
 
     stuck = await health.alive()
     worker.state = "draining"
@@ -192,5 +194,5 @@ async def test_a_worker_that_gets_no_answer_while_others_do_is_stuck(
 
     assert stuck.status == 503
     assert "the server has not answered" in stuck.text
-    assert drained.status == 200, "whoever drains may have nothing to ask"
+    assert drained.status == 200, "a draining worker may have no calls to send"
     await rota.close()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rota import Every, Job, Rota
-from rota.core.states import JobState
-from rota.prometheus import exposition
-from rota.store.reports import Completed, Lost
-from tests.client.hands import Hand, move_to
+from rota.core.state_transitions import JobState
+from rota.monitoring.prometheus import metrics_text
+from rota.store.report_encoding import Completed, Lost
+from tests.client.manual_worker import Hand, move_to
 from tests.servers import OwnServers, Server
 from tests.telemetry.scrape import Scrape
 
@@ -47,7 +47,7 @@ async def finish(hand: Hand, job: Job[Any]) -> None:
 
 
 async def scrape(rota: Rota) -> Scrape:
-    return Scrape(await exposition(rota))
+    return Scrape(await metrics_text(rota))
 
 
 async def test_a_scrape_says_how_many_jobs_are_in_each_state_and_how_each_ended(
@@ -94,9 +94,19 @@ async def test_a_scrape_has_histograms_of_how_long_jobs_waited_and_ran(rota: Rot
         assert seen(f"{name}_sum", queue="mail", task="send") < 60
         bounds = [dict(labels)["le"] for found, labels in seen.samples if found == f"{name}_bucket"]
         assert bounds == [
-            "0.004", "0.016", "0.064", "0.256", "1.024", "4.096", "16.384", "65.536", "262.144", "1048.576",
-            "4194.304", "+Inf",
-        ]  # fmt: skip
+            "0.004",
+            "0.016",
+            "0.064",
+            "0.256",
+            "1.024",
+            "4.096",
+            "16.384",
+            "65.536",
+            "262.144",
+            "1048.576",
+            "4194.304",
+            "+Inf",
+        ]
         below = [seen(f"{name}_bucket", queue="mail", task="send", le=bound) for bound in bounds]
         assert below == sorted(below)
         assert below[-1] == 3
@@ -104,7 +114,7 @@ async def test_a_scrape_has_histograms_of_how_long_jobs_waited_and_ran(rota: Rot
 
 async def test_a_scrape_says_who_serves_a_queue_and_with_how_many_slots(rota: Rota, hand: Hand, send: Any) -> None:
     await send.enqueue()
-    await hand.store.announce('{"state": "active", "queues": ["mail"], "slots": 10, "busy": 4}')
+    await hand.store.renew_registration('{"state": "active", "queues": ["mail"], "slots": 10, "busy": 4}')
 
     seen = await scrape(rota)
 
@@ -113,7 +123,7 @@ async def test_a_scrape_says_who_serves_a_queue_and_with_how_many_slots(rota: Ro
     assert seen("rota_queue_workers", queue="mail") == 1
 
 
-async def test_a_scrape_says_what_is_locked_scheduled_paused_and_untold(rota: Rota, hand: Hand, send: Any) -> None:
+async def test_a_scrape_has_locked_scheduled_paused_and_undelivered_counts(rota: Rota, hand: Hand, send: Any) -> None:
     first = await send.using(lock="account:7").enqueue()
     await send.using(lock="account:7").enqueue()
     await send.using(after=[first]).enqueue()

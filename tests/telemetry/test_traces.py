@@ -16,17 +16,16 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from rota import Job, JobFailed, WorkflowFailed
 from rota.otel import OpenTelemetry
-from rota.otel.figures import LIFE
+from rota.otel.metrics import JOB_SECONDS
 from rota.server import create_app
 from tests.eventually import eventually
 from tests.server.api import open_api
 from tests.servers import Server
 from tests.telemetry.collector import Collector, SeenSpan
 from tests.telemetry.shop import shop_and_collector
-from tests.worker.crew import Crew
+from tests.worker.harness import WorkerHarness
 
 #: Two supervisors' worth of processes are started, once for all tests of this file.
-pytestmark = pytest.mark.timeout(120)
 
 
 #: The trace that a caller of the HTTP API names.
@@ -55,15 +54,15 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(valkey: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    with shop_and_collector(valkey, tmp_path_factory.mktemp("traces")) as (crew, collector):
-        yield asyncio.run(_tell(crew, collector))
+    with shop_and_collector(valkey, tmp_path_factory.mktemp("traces")) as (harness, collector):
+        yield asyncio.run(_tell(harness, collector))
 
 
-async def _tell(crew: Crew, collector: Collector) -> Story:
-    shop = crew.program
+async def _tell(harness: WorkerHarness, collector: Collector) -> Story:
+    shop = harness.program
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{collector.url}/v1/traces")))
-    crew.rota.middleware.append(OpenTelemetry(tracer_provider=provider))
+    harness.rota.middleware.append(OpenTelemetry(tracer_provider=provider))
     tracer = provider.get_tracer("shop")
     jobs: dict[str, Job[Any]] = {}
 
@@ -75,31 +74,35 @@ async def _tell(crew: Crew, collector: Collector) -> Story:
         jobs["later"] = await shop.tick.using(delay=0.2).enqueue(1)
         jobs["hang"] = await shop.hang.enqueue()
         jobs["sync"] = await asyncio.to_thread(shop.tick.enqueue_sync, 2)
-        await crew.rota.enqueue_many(shop.tick.call(n) for n in range(3))
-        flow = crew.rota.workflow("order")
+        await harness.rota.enqueue_many(shop.tick.call(n) for n in range(3))
+        flow = harness.rota.workflow("order")
         first = flow.step(shop.step.call("pick")).undo(shop.unstep.call("pick"))
         flow.step(shop.step.call("ship"), after=[first])
         await flow.commit()
-    app = create_app(crew.rota, auth="none")
+    app = create_app(harness.rota, auth="none")
     caller = {"traceparent": f"00-{CALLER}-00f067aa0ba902b7-01"}
     async with open_api(app) as api:
         for name, type_ in (("posted", "charge"), ("dependent", "pack")):
             body = {"type": type_, "data": [8], "dependencies": [jobs["posted"].id] if name == "dependent" else []}
             answer = await api.request("POST", "/api/jobs", json=body, headers=caller)
-            jobs[name] = crew.rota.job(answer.json()["jobId"])
+            jobs[name] = harness.rota.job(answer.json()["jobId"])
         await api.request("GET", "/api/jobs/none", headers=caller)
         await api.request("GET", "/healthz", headers=caller)
-    crew.rota.middleware.clear()
-    jobs["plain"] = await shop.tick.enqueue(3)  # nobody traces this producer
-    worker = await crew.start(
-        "--log-format", "json", queues="default=1,mail=1,slow=1,fast=1,flow=1",
+    harness.rota.middleware.clear()
+    jobs["plain"] = await shop.tick.enqueue(3)  # this producer is not traced
+    worker = await harness.start(
+        "--log-format",
+        "json",
+        queues="default=1,mail=1,slow=1,fast=1,flow=1",
         environment={
-            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "50",
-            "OTEL_METRIC_EXPORT_INTERVAL": "200", "OTEL_SERVICE_NAME": "shop-worker",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_BSP_SCHEDULE_DELAY": "50",
+            "OTEL_METRIC_EXPORT_INTERVAL": "200",
+            "OTEL_SERVICE_NAME": "shop-worker",
         },
-    )  # fmt: skip
+    )
     await asyncio.gather(*(job.result(20) for name, job in jobs.items() if name not in ("send", "hang")))
-    jobs["label"] = crew.rota.job(await jobs["pack"].result(1))
+    jobs["label"] = harness.rota.job(await jobs["pack"].result(1))
     await jobs["label"].result(20)
     for name in ("send", "hang"):
         with pytest.raises(JobFailed):
@@ -112,14 +115,15 @@ async def _tell(crew: Crew, collector: Collector) -> Story:
     await eventually(lambda: len(collector.metric("rota.job.end_to_end")) >= 4, 20)
     worker.terminate()
     assert await worker.ended() == 0
-    await crew.rota.close()
+    await harness.rota.close()
     provider.shutdown()
     lines = [json.loads(line) for line in worker.log.splitlines() if line.startswith("{")]
     return Story(collector, f"{request.get_span_context().trace_id:032x}", jobs, lines)
 
 
+@pytest.mark.requirement("S2-30")
 def test_one_trace_reaches_from_the_request_to_the_dependents_attempt(story: Story) -> None:
-    """S2-30: through an enqueue, retries, a dependent in a thread, and a job that this one enqueues, in a process."""
+    """Through an enqueue, retries, a dependent in a thread, and a job that this one enqueues, in a process."""
     for name in ("charge", "pack", "label", "send", "later", "sync"):
         spans = [story.creation(name), *story.attempts(name)]
         assert {span.trace_id for span in spans} == {story.trace_id}, name
@@ -128,8 +132,9 @@ def test_one_trace_reaches_from_the_request_to_the_dependents_attempt(story: Sto
     assert story.creation("label").parent_id == story.attempts("pack")[0].span_id
 
 
+@pytest.mark.requirement("S2-30")
 def test_one_trace_reaches_from_a_callers_post_to_the_dependents_attempt(story: Story) -> None:
-    """S2-30: a caller in any language names its trace; a span per request, and everything that came of it."""
+    """A caller in any language names its trace; a span per request, and everything that came of it."""
     posts = story.collector.named("POST /api/jobs")
 
     assert [(span.kind, span.attributes["http.response.status_code"]) for span in posts] == [("SERVER", 201)] * 2
@@ -182,17 +187,28 @@ def test_spans_say_what_the_conventions_ask_for(story: Story) -> None:
     created, attempt = story.creation("charge"), story.attempts("charge")[0]
 
     assert created.name == "enqueue default"
-    assert created.attributes.items() >= {
-        "messaging.system": "rota", "messaging.operation.name": "enqueue", "messaging.operation.type": "send",
-        "messaging.destination.name": "default", "messaging.message.id": story.jobs["charge"].id,
-        "rota.job.task": "charge",
-    }.items()  # fmt: skip
+    assert (
+        created.attributes.items()
+        >= {
+            "messaging.system": "rota",
+            "messaging.operation.name": "enqueue",
+            "messaging.operation.type": "send",
+            "messaging.destination.name": "default",
+            "messaging.message.id": story.jobs["charge"].id,
+            "rota.job.task": "charge",
+        }.items()
+    )
     assert created.attributes["messaging.message.body.size"] > 0
     assert created.attributes["server.address"]
     assert attempt.name == "process default"
-    assert attempt.attributes.items() >= {
-        "messaging.operation.type": "process", "rota.job.attempt": 1, "rota.job.run": story.jobs["charge"].run,
-    }.items()  # fmt: skip
+    assert (
+        attempt.attributes.items()
+        >= {
+            "messaging.operation.type": "process",
+            "rota.job.attempt": 1,
+            "rota.job.run": story.jobs["charge"].run,
+        }.items()
+    )
     assert attempt.attributes["rota.job.wait_seconds"] >= 0
     assert (created.service, attempt.service) == ("shop", "shop-worker")
 
@@ -213,7 +229,7 @@ def test_an_attempt_that_is_stopped_at_its_timeout_says_so(story: Story) -> None
     assert (attempt.is_error, attempt.attributes["rota.job.outcome"]) == (True, "timeout")
 
 
-def test_a_job_that_nobody_traced_carries_nothing_and_begins_a_trace_of_its_own(story: Story) -> None:
+def test_a_job_without_a_trace_begins_a_trace_of_its_own(story: Story) -> None:
     (attempt,) = story.attempts("plain")
 
     assert (attempt.parent_id, attempt.links) == ("", ())
@@ -228,7 +244,7 @@ def test_metrics_have_buckets_for_seconds_and_count_what_happened(story: Story) 
     assert outcomes["hang", "timeout"] == outcomes["send", "failed"] == 1
     assert outcomes["tick", "completed"] == 6
     for name in ("messaging.process.duration", "rota.job.wait", "rota.job.end_to_end"):
-        assert {(point.unit, point.bounds) for point in story.collector.metric(name)} == {("s", LIFE)}
+        assert {(point.unit, point.bounds) for point in story.collector.metric(name)} == {("s", JOB_SECONDS)}
     assert {point.value for point in story.collector.metric("rota.job.in_flight")} == {0}
     waits = {p.attributes["rota.job.task"]: p.value for p in story.collector.metric("rota.job.wait")}
     assert waits["charge"] == 2, "only the first attempt of a job has waited since its enqueue"
@@ -238,10 +254,17 @@ def test_what_handlers_log_names_the_job_and_its_trace(story: Story) -> None:
     said = {line["message"]: line for line in story.log if line["logger"] == "shop"}
     packing, attempt = said["packing 7"], story.attempts("pack")[0]
 
-    assert packing.items() >= {
-        "job_id": story.jobs["pack"].id, "queue": "default", "task": "pack", "attempt": 1,
-        "trace_id": story.trace_id, "span_id": attempt.span_id,
-    }.items()  # fmt: skip
+    assert (
+        packing.items()
+        >= {
+            "job_id": story.jobs["pack"].id,
+            "queue": "default",
+            "task": "pack",
+            "attempt": 1,
+            "trace_id": story.trace_id,
+            "span_id": attempt.span_id,
+        }.items()
+    )
     assert said["labelling 7"]["trace_id"] == story.trace_id, "in a process of its own"
     assert said["told of ValueError"]["trace_id"] == story.trace_id, "in a failure handler"
 

@@ -83,8 +83,12 @@ def _mypy(program: Path) -> Iterator[Said]:
     command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--hide-error-context"]
     ended = subprocess.run(
         [*command, "--no-error-summary", "--cache-dir", str(program.parent / "cache"), program.name],
-        cwd=program.parent, capture_output=True, text=True, timeout=55, check=False,
-    )  # fmt: skip
+        cwd=program.parent,
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
     for line in ended.stdout.splitlines():
         remark = re.match(r"program\.py:(\d+): (?:error|note): (.*)", line)

@@ -8,6 +8,7 @@ import ctypes
 import multiprocessing
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -59,7 +60,7 @@ def note(subject: str, text: object = "") -> None:
 
 
 def is_allowed(name: str) -> bool:
-    """True once the test said so."""
+    """True once the test has called `harness.allow`."""
     return (FOLDER / f"allowed-{name}").exists()
 
 
@@ -86,7 +87,7 @@ class Tracing(Middleware):
     async def enqueue(self, call: Call[Any]) -> Call[Any]:
         """Refuses what a test wants refused."""
         if call.task.name == "forbidden":
-            raise PermissionError("nobody may enqueue this")
+            raise PermissionError("this task may not be enqueued")
         return call
 
     async def attempt(self, context: Context, run: Callable[[], Awaitable[Any]]) -> Any:
@@ -202,7 +203,7 @@ def stuck_middleware() -> str:
 
 
 @rota.task
-async def tell(ctx: Context) -> dict[str, Any]:
+async def describe_context(ctx: Context) -> dict[str, Any]:
     return {
         "attempt": ctx.attempt,
         "fence": ctx.fence,
@@ -217,8 +218,8 @@ async def tell(ctx: Context) -> dict[str, Any]:
 
 
 @rota.task
-async def advance(ctx: Context, *steps: float, total: float = 100, hold_at: str = "") -> str:
-    """Says each step as its progress; then waits."""
+async def report_progress(ctx: Context, *steps: float, total: float = 100, hold_at: str = "") -> str:
+    """Reports each step as its progress; then waits."""
     for step in steps:
         ctx.progress(step, total, f"step {step:g}")
         await asyncio.sleep(STEP_SECONDS)
@@ -228,7 +229,7 @@ async def advance(ctx: Context, *steps: float, total: float = 100, hold_at: str 
 
 
 @rota.task
-async def advance_then_fail(ctx: Context, subject: str) -> str:
+async def report_progress_then_fail(ctx: Context, subject: str) -> str:
     """Comes half way at its first attempt, fails, and waits at its second."""
     if ctx.attempt == 1:
         ctx.progress(50)
@@ -240,7 +241,7 @@ async def advance_then_fail(ctx: Context, subject: str) -> str:
 
 
 @rota.task
-async def talk(ctx: Context, *lines: str, level: str = "info") -> int:
+async def write_log(ctx: Context, *lines: str, level: str = "info") -> int:
     """Logs lines and is done."""
     for line in lines:
         ctx.log(line, level=level)
@@ -249,19 +250,19 @@ async def talk(ctx: Context, *lines: str, level: str = "info") -> int:
 
 
 @rota.task
-def talk_in_thread(ctx: Context, count: int) -> None:
+def write_log_in_thread(ctx: Context, count: int) -> None:
     for number in range(count):
         ctx.log(f"line {number}")
 
 
 @rota.task(run_in="process")
-def talk_in_process(ctx: Context, count: int) -> None:
+def write_log_in_process(ctx: Context, count: int) -> None:
     for number in range(count):
         ctx.log(f"line {number}")
 
 
 @rota.task
-async def talk_then_fail(ctx: Context) -> None:
+async def write_log_then_fail(ctx: Context) -> None:
     ctx.log(f"attempt {ctx.attempt}")
     if ctx.attempt == 1:
         raise ValueError("once more")
@@ -331,11 +332,78 @@ async def use_broken(text: str = Depends(broken_provider)) -> str:
     return text
 
 
+is_released = threading.Event()
+
+
+def wait_for_release() -> bool:
+    return is_released.wait(60)
+
+
+@rota.task
+async def use_what_blocks(was_released: bool = Depends(wait_for_release)) -> bool:
+    return was_released
+
+
+@rota.task
+async def release_what_blocks() -> None:
+    is_released.set()
+
+
+tenant: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="none")
+
+
+def open_database(ctx: Context) -> Iterator[sqlite3.Connection]:
+    """Only its own thread may use the connection, and only its own context may reset the variable."""
+    before = tenant.set(f"tenant of {ctx.job.ref.id}")
+    connection = sqlite3.connect(":memory:")
+    connection.execute("create table threads (name)")
+    try:
+        yield connection
+    finally:
+        connection.execute("insert into threads values (?)", [threading.current_thread().name])
+        names = {str(name) for (name,) in connection.execute("select name from threads")}
+        note(ctx.job.ref.id, f"threads: {len(names)}")
+        connection.close()
+        tenant.reset(before)
+        note(ctx.job.ref.id, f"closed: {tenant.get()}")
+
+
+def use_database(database: sqlite3.Connection = Depends(open_database)) -> str:  # noqa: B008  # as users write it
+    database.execute("insert into threads values (?)", [threading.current_thread().name])
+    return tenant.get()
+
+
+use_database_in_thread = rota.task(name="use_database_in_thread")(use_database)
+use_database_in_process = rota.task(name="use_database_in_process", run_in="process")(use_database)
+
+
+@rota.task
+async def use_database_on_loop(database: sqlite3.Connection = Depends(open_database)) -> str:  # noqa: B008  # as users write it
+    return tenant.get()
+
+
+def count_up(ctx: Context) -> Iterator[int]:
+    note(ctx.job.ref.id, "counting")
+    try:
+        while True:
+            time.sleep(0.01)
+        yield 0
+    finally:
+        note(ctx.job.ref.id, "interrupted")
+
+
+@rota.task
+async def use_what_never_ends(
+    database: sqlite3.Connection = Depends(open_database),  # noqa: B008  # as users write it
+    number: int = Depends(count_up),
+) -> None: ...
+
+
 # --- failing -----------------------------------------------------------------------------------------------------
 
 
 class ApiError(Exception):
-    """An error with things to tell."""
+    """An error with attributes."""
 
     def __init__(self, message: str, **attributes: Any) -> None:
         super().__init__(message)
@@ -347,8 +415,8 @@ class QuotaError(ApiError):
     """A kind of it."""
 
 
-class Vicious(Exception):
-    """An error that hurts whoever looks at it."""
+class UnprintableError(Exception):
+    """An error whose text and attributes raise."""
 
     def __str__(self) -> str:
         raise RuntimeError("do not look at me")
@@ -386,7 +454,7 @@ ERRORS: Final[dict[str, Callable[[], BaseException]]] = {
     "SystemExit": lambda: SystemExit(3),
     "KeyboardInterrupt": KeyboardInterrupt,
     "CancelledError": asyncio.CancelledError,
-    "Vicious": Vicious,
+    "UnprintableError": UnprintableError,
     "deep": lambda: ApiError("deep", tree=_tree(900)),
     "long": lambda: ValueError("é" * 10_000),
     "surrogate": lambda: ValueError("half a character: \ud800"),
@@ -420,7 +488,7 @@ def fail_in_process(kind: str, *details: Any) -> None:
 
 
 @rota.task
-async def produce(what: str) -> Any:
+async def return_unstorable(what: str) -> Any:
     """Returns something that is hard to store."""
     recursive: list[Any] = []
     recursive.append(recursive)
@@ -439,7 +507,7 @@ async def produce(what: str) -> Any:
 
 
 @rota.task
-async def act(
+async def run_step(
     ctx: Context,
     name: str,
     given: Any = None,
@@ -449,7 +517,7 @@ async def act(
     needs: str = "",
     lingers: float = 0.0,
 ) -> Any:
-    """Tells when it begins and ends; may wait, fail until something is allowed, and be slow to stop."""
+    """Notes when it begins and ends; may wait, fail until something is allowed, and be slow to stop."""
     note("story", f"begin {name}")
     note(name, f"{ctx.attempt} {ctx.idempotency_key}")
     try:
@@ -466,7 +534,7 @@ async def act(
 
 
 @rota.task
-async def revert(ctx: Context, name: str, given: Any = None, *, needs: str = "", takes: float = 0.0) -> None:
+async def undo_step(ctx: Context, name: str, given: Any = None, *, needs: str = "", takes: float = 0.0) -> None:
     """A compensation."""
     note("story", f"begin undo {name}")
     note(f"undo-{name}", given)
@@ -562,8 +630,8 @@ def watch_the_flag(ctx: Context, subject: str) -> str:
 
 
 @rota.task
-async def stubborn(subject: str, seconds: float = 60) -> str:
-    """A coroutine that will not be told."""
+async def ignore_cancellation(subject: str, seconds: float = 60) -> str:
+    """A coroutine that ignores its cancellation."""
     note(subject, "begin")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -641,7 +709,7 @@ time.sleep(300)
 
 
 @rota.task(run_in="process")
-def have_children(subject: str) -> None:
+def start_descendants(subject: str) -> None:
     """Starts a child, a grandchild that leaves the session, and a great-grandchild of that one; then hangs."""
     note(subject, os.getpid())
     subprocess.Popen([sys.executable, "-c", _FAMILY, "2", str(FOLDER / "notes"), _FAMILY])
@@ -672,7 +740,7 @@ async def terminate_children() -> list[int | None]:
 
 @rota.task
 async def work_with_progress(ctx: Context, subject: str, steps: int, pause: float) -> str:
-    """Says something now and then; then falls silent until allowed."""
+    """Reports progress now and then; then none until allowed."""
     note(subject, "begin")
     for step in range(steps):
         ctx.progress(step, steps + 1)
@@ -689,8 +757,8 @@ _at_once = 0
 
 
 @rota.task
-async def rub(subject: str, seconds: float = 0.02) -> int:
-    """Says how many of its kind run in this process at the same time."""
+async def count_concurrent(subject: str, seconds: float = 0.02) -> int:
+    """Notes how many attempts of it run in this process at the same time."""
     global _at_once
     _at_once += 1
     note(subject, _at_once)
@@ -700,13 +768,13 @@ async def rub(subject: str, seconds: float = 0.02) -> int:
 
 
 @rota.task
-async def nap(seconds: float = 0.1) -> int:
+async def sleep(seconds: float = 0.1) -> int:
     await asyncio.sleep(seconds)
     return os.getpid()
 
 
 @rota.task
-def burn(seconds: float) -> int:
+def burn_cpu(seconds: float) -> int:
     """Uses the CPU."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -715,8 +783,8 @@ def burn(seconds: float) -> int:
 
 
 @rota.task
-async def order(subject: str, name: str, server_ms: int = 0) -> None:
-    """Says that it ran."""
+async def record_run(subject: str, name: str, server_ms: int = 0) -> None:
+    """Notes that it ran."""
     note(subject, name)
 
 
@@ -724,14 +792,14 @@ _hoard: list[bytes] = []
 
 
 @rota.task
-async def eat(megabytes: int) -> int:
+async def leak_memory(megabytes: int) -> int:
     """Leaks memory."""
     _hoard.append(b"x" * (megabytes * 2**20))
     return os.getpid()
 
 
 @rota.task
-async def die(subject: str = "die") -> None:
+async def exit_process(subject: str = "die") -> None:
     """Takes its process down."""
     note(subject, os.getpid())
     os._exit(3)
@@ -746,8 +814,8 @@ async def count_run(subject: str, seconds: float = 0.0) -> str:
 
 
 @rota.task
-async def who_am_i(subject: str) -> str:
-    """Says who it is, and waits to be allowed by that name."""
+async def record_pid(subject: str) -> str:
+    """Notes its process id, and waits to be allowed by that name."""
     me = f"{os.getpid()}"
     note(subject, me)
     while not is_allowed(me):
@@ -761,14 +829,14 @@ async def who_am_i(subject: str) -> str:
 
 
 @rota.task
-async def die_or_fail(ctx: Context, subject: str, story: str) -> str:
-    """Does at each attempt what the story says."""
+async def exit_or_fail(ctx: Context, subject: str, story: str) -> str:
+    """Does at each attempt what the word of that number in `story` names."""
     what = story.split()[ctx.attempt - 1]
     note(subject, what)
     if what == "die":
         os._exit(3)
     if what == "fail":
-        raise RetryLater("as told", after=0.01)
+        raise RetryLater("as asked", after=0.01)
     return what
 
 
@@ -800,15 +868,15 @@ def count_run_in_process(subject: str, seconds: float = 0.0) -> str:
 
 
 @rota.task
-async def alone(name: str, subject: str, seconds: float = 0.02) -> None:
-    """Notes when it was in a place where nobody else may be."""
+async def hold_lock(name: str, subject: str, seconds: float = 0.02) -> None:
+    """Notes when it begins and ends: no other job of its lock may run between."""
     note(subject, f"{name} in")
     await asyncio.sleep(seconds)
     note(subject, f"{name} out")
 
 
 @rota.task
-async def alone_until(name: str, subject: str) -> None:
+async def hold_lock_until(name: str, subject: str) -> None:
     """The same, until the test allows it to leave."""
     note(subject, f"{name} in")
     await hold(name)

@@ -1,3 +1,3 @@
-from tests.worker.fixtures import crew, lodging, shared
+from tests.worker.fixtures import harness, shared, shared_harness
 
-__all__ = ["crew", "lodging", "shared"]
+__all__ = ["harness", "shared", "shared_harness"]

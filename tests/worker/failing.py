@@ -36,7 +36,7 @@ async def hold(name: str) -> None:
 
 
 def describe(error: ErrorRecord, job: JobRecord, *more: object) -> str:
-    """What a handler was told, for the test."""
+    """The arguments of a failure handler, for the test."""
     return json.dumps(
         {
             "kind": error.kind,
@@ -67,7 +67,7 @@ class Order:
 
 
 class Refused(Exception):
-    """An error that says more than its text."""
+    """An error with an attribute."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -82,7 +82,7 @@ def lend() -> Iterator[str]:
 
 @rota.task(retry=1)
 async def charge(subject: str, order: Order, *, how: str = "exception", loud: bool = False) -> None:
-    """Fails in the way it is told."""
+    """Fails in the way `how` names."""
     note(subject, "begin")
     if how == "permanent":
         raise PermanentError("never")
@@ -139,12 +139,12 @@ async def unlucky(subject: str, times: int) -> None:
     raise ValueError(subject)
 
 
-@unlucky.on_failure(retry=Retry(attempts=3, backoff=Fixed(0.01)))
+@unlucky.on_failure(retry=Retry(attempts=3, backoff=Fixed(0.01)), tags=["alarm"])
 async def unlucky_failed(ctx: Context, error: ErrorRecord, job: JobRecord, subject: str, times: int) -> str:
     """Succeeds at last."""
     note(f"{subject}-failure", ctx.attempt)
     if ctx.attempt <= times:
-        raise ConnectionError("nobody listens")
+        raise ConnectionError("connection refused")
     return "told"
 
 
@@ -164,7 +164,7 @@ async def patient_failed(ctx: Context, error: ErrorRecord, job: JobRecord, subje
 
 @rota.task(retry=1)
 async def careless(subject: str) -> None:
-    """Fails, and nobody cares."""
+    """Fails, and has no failure handler."""
     note(subject, "begin")
     raise ValueError(subject)
 
@@ -178,13 +178,13 @@ async def once(subject: str) -> None:
 
 @once.on_failure
 def once_failed(error: ErrorRecord, job: JobRecord, subject: str) -> None:
-    """Is told of the stall."""
+    """Handles the stall."""
     note(f"{subject}-failure", describe(error, job))
 
 
 @rota.task(retry=1)
 async def periodic(subject: str, round: int) -> None:
-    """A job that goes on for ever: each round makes the next one."""
+    """A job without end: each round enqueues the next one."""
     note(subject, f"round {round}")
     if round == 2:
         raise PermanentError("this round is bad")

@@ -1,4 +1,4 @@
-"""A program with schedules. What it declares, and in which version, the test says in the environment."""
+"""A program with schedules. The test sets what it declares, and in which version, in the environment."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""Jobs that nobody can run: kept as dead letters, never dropped, never a crash, never a loop."""
+"""Jobs that no worker can run: kept as dead letters, never dropped, never a crash, never a loop."""
 
 from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from rota import Rota
 from tests.eventually import eventually
-from tests.worker.crew import Crew, failure
+from tests.worker.harness import WorkerHarness, failure
 
-#: What somebody might find, or put, in place of a job's record.
+#: What may stand in place of a job's record.
 GARBAGE: Final = [
     b"",
     b"garbage",
@@ -27,8 +29,9 @@ GARBAGE: Final = [
 ]
 
 
-async def test_a_task_that_nobody_declares_is_a_dead_letter_that_says_so(shared: Crew) -> None:
-    """S3-16: reported, with the names that do exist."""
+@pytest.mark.requirement("S3-16")
+async def test_a_job_of_an_undeclared_task_becomes_a_dead_letter_that_names_it(shared: WorkerHarness) -> None:
+    """Reported, with the names that do exist."""
     other = Rota(shared.server.url, namespace=shared.namespace)
 
     @other.task(name="unheard_of")
@@ -43,40 +46,41 @@ async def test_a_task_that_nobody_declares_is_a_dead_letter_that_says_so(shared:
     await other.close()
 
 
-async def test_a_record_that_cannot_be_read_is_a_dead_letter_and_the_worker_lives(crew: Crew) -> None:
-    """S3-16: invalid entries are reported; the queue goes on behind them."""
-    await crew.rota.queue().pause()
-    worker = await crew.start()
-    jobs = [await crew.program.add.enqueue(1, 2) for _ in GARBAGE]
-    following = await crew.program.add.enqueue(3, 4)
-    with crew.redis() as client:
+@pytest.mark.requirement("S3-16")
+async def test_a_record_that_cannot_be_read_is_a_dead_letter_and_the_worker_lives(harness: WorkerHarness) -> None:
+    """Invalid entries are reported; the queue goes on behind them."""
+    await harness.rota.queue().pause()
+    worker = await harness.start()
+    jobs = [await harness.program.add.enqueue(1, 2) for _ in GARBAGE]
+    following = await harness.program.add.enqueue(3, 4)
+    with harness.redis() as client:
         for job, garbage in zip(jobs, GARBAGE, strict=True):
-            client.hset(crew.key("jobs"), job.run or "", garbage)
+            client.hset(harness.key("jobs"), job.run or "", garbage)
 
-    await crew.rota.queue().resume()
+    await harness.rota.queue().resume()
 
     assert await following.result(10) == 7
-    await eventually(lambda: _failed(crew, len(GARBAGE)))
-    page = await crew.rota.dead.list()
+    await eventually(lambda: _failed(harness, len(GARBAGE)))
+    page = await harness.rota.dead.list()
     assert {record.ref.run for record in page.jobs} == {job.run for job in jobs}
     assert {record.error.kind for record in page.jobs if record.error} == {"permanent"}
     assert {record.counts.attempt for record in page.jobs} == {1}
     assert worker.is_alive
 
 
-async def _failed(crew: Crew, count: int) -> bool:
-    return (await crew.rota.queue().counts())["failed"] == count
+async def _failed(harness: WorkerHarness, count: int) -> bool:
+    return (await harness.rota.queue().counts())["failed"] == count
 
 
-async def test_arguments_that_no_longer_fit_fail_for_good(crew: Crew) -> None:
+async def test_arguments_that_no_longer_fit_fail_for_good(harness: WorkerHarness) -> None:
     """An older program enqueued it: trying again will not help."""
-    other = Rota(crew.server.url, namespace=crew.namespace)
+    other = Rota(harness.server.url, namespace=harness.namespace)
 
     @other.task(name="add")
     async def add(a: str) -> None: ...
 
     job = await add.enqueue("x")
-    await crew.start()
+    await harness.start()
 
     error = await failure(job)
 

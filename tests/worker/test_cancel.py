@@ -10,21 +10,22 @@ import pytest
 from rota import JobCancelled, JobNotFound, WrongState
 from tests.eventually import eventually
 from tests.scale import IS_LONG
-from tests.worker.crew import Crew, Stopwatch, is_running
+from tests.worker.harness import Stopwatch, WorkerHarness, is_running
 
 ROUNDS = 200 if IS_LONG else 25
 
 
+@pytest.mark.requirement("S2-6", "S2-19")
 @pytest.mark.parametrize("task", ["wait", "wait_in_thread", "wait_in_process"])
 async def test_a_running_job_is_cancelled_at_once_and_its_handler_stops_within_a_second(
-    shared: Crew, task: str
+    shared: WorkerHarness, task: str
 ) -> None:
-    """S2-6, S2-19: the state is CANCELLED at once; the handler is really stopped; nothing runs it again."""
+    """The state is CANCELLED at once; the handler is really stopped; nothing runs it again."""
     subject = secrets.token_hex(4)
     job = await shared.rota.tasks.get(task).enqueue(subject)
     (begun,) = await shared.noted(subject)
 
-    assert await job.cancel("changed my mind") == "processing"
+    assert await job.cancel("changed my mind") == "stopping"
     watch = Stopwatch()
     assert await job.state() == "cancelled"
     with pytest.raises(JobCancelled, match="changed my mind"):
@@ -43,86 +44,90 @@ async def test_a_running_job_is_cancelled_at_once_and_its_handler_stops_within_a
     assert (counts.attempt, counts.failures, await job.state()) == (1, 0, "cancelled")
 
 
-async def test_a_cancel_that_is_not_heard_is_learnt_all_the_same(crew: Crew) -> None:
-    """S3-13: the subscription was cut in that moment; what was said meanwhile is asked for."""
-    await crew.start()
-    job = await crew.program.wait.enqueue("subject")
-    await crew.noted("subject")
+@pytest.mark.requirement("S3-13")
+async def test_a_cancel_whose_notification_is_lost_is_noticed_by_the_heartbeat(harness: WorkerHarness) -> None:
+    """The subscription was cut in that moment; the next heartbeat makes up for the lost message."""
+    await harness.start()
+    job = await harness.program.wait.enqueue("subject")
+    await harness.noted("subject")
 
-    with crew.redis() as client:
+    with harness.redis() as client:
         client.client_kill_filter(_type="pubsub")
         await job.cancel()
     watch = Stopwatch()
 
-    await crew.noted("subject", 2, 5)
+    await harness.noted("subject", 2, 5)
     assert watch.seconds < 2
 
 
-async def test_a_thread_that_has_not_begun_yet_is_stopped_as_well(crew: Crew) -> None:
+async def test_a_thread_that_has_not_begun_yet_is_stopped_as_well(harness: WorkerHarness) -> None:
     """Its runner is held up, so that claim and cancel arrive together: neither may be forgotten."""
-    worker = await crew.start(concurrency=5)
+    worker = await harness.start(concurrency=5)
     (runner,) = worker.runners("loop")
-    blocker = await crew.program.block_loop.enqueue("blocker", 1.5)
-    await crew.noted("blocker")
-    thread = await crew.program.wait_in_thread.enqueue("thread")
-    coroutine = await crew.program.wait.enqueue("coroutine")
-    await crew.until(thread, "processing")
-    await crew.until(coroutine, "processing")
+    blocker = await harness.program.block_loop.enqueue("blocker", 1.5)
+    await harness.noted("blocker")
+    thread = await harness.program.wait_in_thread.enqueue("thread")
+    coroutine = await harness.program.wait.enqueue("coroutine")
+    await harness.until(thread, "processing")
+    await harness.until(coroutine, "processing")
 
     await thread.cancel()
     await coroutine.cancel()
     await blocker.result(10)
 
-    await eventually(lambda: not _stopping(crew, thread.run) and not _stopping(crew, coroutine.run), 3)
-    assert crew.notes("thread") == crew.notes("coroutine") == []
+    await eventually(lambda: not _stopping(harness, thread.run) and not _stopping(harness, coroutine.run), 3)
+    assert harness.notes("thread") == harness.notes("coroutine") == []
     assert worker.runners("loop") == [runner], "nothing was retired"
 
 
-async def test_a_process_that_is_still_starting_never_runs_a_cancelled_job(crew: Crew) -> None:
+async def test_a_process_that_is_still_starting_never_runs_a_cancelled_job(harness: WorkerHarness) -> None:
     """The kill comes before there is anything to kill."""
-    await crew.start(concurrency=20)
+    await harness.start(concurrency=20)
     subjects = [f"early-{number}" for number in range(8)]
-    jobs = [await crew.program.wait_in_process.enqueue(subject) for subject in subjects]
+    jobs = [await harness.program.wait_in_process.enqueue(subject) for subject in subjects]
 
     for job in jobs:
-        await crew.until(job, "processing")
+        await harness.until(job, "processing")
         await job.cancel()
 
-    await eventually(lambda: not any(_stopping(crew, job.run) for job in jobs), 5)
-    assert await (await crew.program.add_in_process.enqueue(1, 2)).result(10) == 3
+    await eventually(lambda: not any(_stopping(harness, job.run) for job in jobs), 5)
+    assert await (await harness.program.add_in_process.enqueue(1, 2)).result(10) == 3
     for subject in subjects:
-        crew.allow(subject)
-    assert not [subject for subject in subjects if "end" in crew.notes(subject)]
+        harness.allow(subject)
+    assert not [subject for subject in subjects if "end" in harness.notes(subject)]
 
 
-async def test_a_waiting_job_is_cancelled_and_never_runs(crew: Crew) -> None:
-    """S2-19, S2-34, S4-13, S4-39: pending or scheduled, it is gone from the line."""
-    await crew.rota.queue().pause()
-    await crew.start()
-    pending = await crew.program.order.enqueue("ran", "pending")
-    scheduled = await crew.program.order.using(delay=0.2).enqueue("ran", "scheduled")
+@pytest.mark.requirement("S2-19", "S2-34", "S4-13", "S4-39")
+async def test_a_waiting_job_is_cancelled_and_never_runs(harness: WorkerHarness) -> None:
+    """Pending or scheduled, it is gone from the line."""
+    await harness.rota.queue().pause()
+    await harness.start()
+    pending = await harness.program.record_run.enqueue("ran", "pending")
+    scheduled = await harness.program.record_run.using(delay=0.2).enqueue("ran", "scheduled")
 
     assert [await pending.cancel(), await scheduled.cancel()] == ["cancelled", "cancelled"]
-    await crew.rota.queue().resume()
-    await (await crew.program.nap.using(delay=0.5).enqueue(0)).result(10)
+    await harness.rota.queue().resume()
+    await (await harness.program.sleep.using(delay=0.5).enqueue(0)).result(10)
 
-    assert crew.notes("ran") == []
+    assert harness.notes("ran") == []
 
 
-async def test_only_waiting_leaves_a_running_job_alone_and_says_so(shared: Crew) -> None:
-    """S4-13: an active job is untouched."""
+@pytest.mark.requirement("S4-13")
+async def test_only_waiting_leaves_a_running_job_alone_and_says_so(shared: WorkerHarness) -> None:
+    """An active job is untouched."""
     subject = secrets.token_hex(4)
     job = await shared.program.wait.enqueue(subject)
     await shared.noted(subject)
 
-    assert await job.cancel(only_waiting=True) == "processing"
+    assert await job.cancel(only_waiting=True) == "left_running"
 
     shared.allow(subject)
     assert await job.result(10) == subject
 
 
-async def test_a_finished_job_cannot_be_cancelled(shared: Crew) -> None:
-    """S2-6: refused, and nothing changes."""
+@pytest.mark.requirement("S2-6")
+async def test_a_finished_job_cannot_be_cancelled(shared: WorkerHarness) -> None:
+    """Refused, and nothing changes."""
     job = await shared.program.add.enqueue(1, 2)
     await job.result(10)
 
@@ -132,8 +137,9 @@ async def test_a_finished_job_cannot_be_cancelled(shared: Crew) -> None:
     assert await job.state() == "completed"
 
 
-async def test_a_job_that_is_deleted_while_it_runs_is_stopped_and_leaves_no_ghost(shared: Crew) -> None:
-    """S2-7, Kue #804: the handler stops, and what it reports makes no new record."""
+@pytest.mark.requirement("S2-7")
+async def test_a_job_that_is_deleted_while_it_runs_is_stopped_and_leaves_no_ghost(shared: WorkerHarness) -> None:
+    """Kue #804: the handler stops, and what it reports makes no new record."""
     subject = secrets.token_hex(4)
     job = await shared.program.wait.enqueue(subject)
     await shared.noted(subject)
@@ -149,11 +155,12 @@ async def test_a_job_that_is_deleted_while_it_runs_is_stopped_and_leaves_no_ghos
         assert not client.hexists(shared.key("runs"), job.run or "")
 
 
-async def test_cancel_against_complete_has_one_winner_and_says_which(shared: Crew) -> None:
-    """S2-19: a cancel that comes after the last check is not overwritten, a completion is not either."""
+@pytest.mark.requirement("S2-19")
+async def test_cancel_against_complete_has_one_winner_and_says_which(shared: WorkerHarness) -> None:
+    """A cancel that comes after the last check is not overwritten, a completion is not either."""
     winners = set[str]()
     for number in range(ROUNDS):
-        job = await shared.program.nap.enqueue(0.005)
+        job = await shared.program.sleep.enqueue(0.005)
         await asyncio.sleep(0.001 * (number % 15))
         try:
             await job.cancel()
@@ -171,7 +178,7 @@ async def test_cancel_against_complete_has_one_winner_and_says_which(shared: Cre
     assert winners == {"cancelled", "completed"}, "the race was not one"
 
 
-def _stopping(crew: Crew, run: str | None) -> bool:
+def _stopping(harness: WorkerHarness, run: str | None) -> bool:
     """True until the worker has confirmed that the handler has ended."""
-    with crew.redis() as client:
-        return client.zscore(crew.key("stopping"), run or "") is not None
+    with harness.redis() as client:
+        return client.zscore(harness.key("stopping"), run or "") is not None

@@ -15,33 +15,34 @@ from rota.core.retry import Exponential
 from rota.worker.config import WorkerConfig
 from tests.eventually import eventually
 from tests.servers import Server
-from tests.worker.crew import Crew, failure
+from tests.worker.harness import WorkerHarness, failure
 
 FAR_MS = 1_000_000
 
 
 @pytest.fixture
-async def crew(valkey: Server, namespace: str, tmp_path: Path) -> AsyncIterator[Crew]:
+async def harness(valkey: Server, namespace: str, tmp_path: Path) -> AsyncIterator[WorkerHarness]:
     """Workers of a program whose jobs fail."""
-    with Crew(valkey, namespace, tmp_path, "tests.worker.failing") as crew:
-        yield crew
-        await crew.rota.close()
+    with WorkerHarness(valkey, namespace, tmp_path, "tests.worker.failing") as harness:
+        yield harness
+        await harness.rota.close()
 
 
-async def told(crew: Crew, subject: str) -> dict[str, Any]:
-    """What the failure handler of that subject was told, once."""
-    (text,) = await crew.noted(f"{subject}-failure", timeout=20)
+async def handled(harness: WorkerHarness, subject: str) -> dict[str, Any]:
+    """The arguments of the only call of the failure handler of that subject."""
+    (text,) = await harness.noted(f"{subject}-failure", timeout=20)
     return json.loads(text)
 
 
-async def failure_jobs(crew: Crew, state: JobState, queue: str = "default-fail") -> list[JobRecord]:
-    return list((await crew.rota.jobs(state, queue=queue)).jobs)
+async def failure_jobs(harness: WorkerHarness, state: JobState, queue: str = "default-fail") -> list[JobRecord]:
+    return list((await harness.rota.jobs(state, queue=queue)).jobs)
 
 
-def order(crew: Crew) -> Any:
-    return crew.program.Order(7, date(2026, 1, 2))
+def order(harness: WorkerHarness) -> Any:
+    return harness.program.Order(7, date(2026, 1, 2))
 
 
+@pytest.mark.requirement("S4-21", "S4-15", "S4-18", "Q-6")
 @pytest.mark.parametrize(
     ("how", "kind", "type"),
     [
@@ -51,237 +52,245 @@ def order(crew: Crew) -> Any:
     ],
 )
 async def test_the_handler_gets_the_error_the_job_and_what_the_job_was_called_with(
-    crew: Crew, how: str, kind: str, type: str
+    harness: WorkerHarness, how: str, kind: str, type: str
 ) -> None:
-    """S4-21, S4-15, S4-18: with the types that the task declares. Q-6: the kind of the error is told."""
-    await crew.start()
-    prepared = crew.program.charge.using(id="order-7", tags=["a"], meta={"m": 1}, timeout=0.5)
-    job = await prepared.enqueue("it", order(crew), how=how, loud=True)
+    """With the types that the task declares. The kind of the error is included."""
+    await harness.start()
+    prepared = harness.program.charge.using(id="order-7", tags=["a"], meta={"m": 1}, timeout=0.5)
+    job = await prepared.enqueue("it", order(harness), how=how, loud=True)
 
-    heard = await told(crew, "it")
+    call = await handled(harness, "it")
 
-    assert (heard["kind"], heard["type"]) == (kind, type)
-    assert heard["attributes"] == ({"code": 402} if how == "exception" else {})
-    assert (heard["ref"], heard["task"], heard["state"]) == (str(job.ref), "charge", "failed")
-    assert (heard["attempt"], heard["failures"], heard["stalls"]) == (1, 1, 0)
-    assert (heard["tags"], heard["meta"]) == (["a"], {"m": 1})
-    assert heard["enqueued_at"] <= heard["ended_at"]
-    order_seen, how_seen, loud, queue, task, lent = heard["more"]
+    assert (call["kind"], call["type"]) == (kind, type)
+    assert call["attributes"] == ({"code": 402} if how == "exception" else {})
+    assert (call["ref"], call["task"], call["state"]) == (str(job.ref), "charge", "failed")
+    assert (call["attempt"], call["failures"], call["stalls"]) == (1, 1, 0)
+    assert (call["tags"], call["meta"]) == (["a"], {"m": 1})
+    assert call["enqueued_at"] <= call["ended_at"]
+    order_seen, how_seen, loud, queue, task, lent = call["more"]
     assert order_seen == "Order(number=7, day=datetime.date(2026, 1, 2))"
     assert (how_seen, loud, queue, task, lent) == (repr(how), "True", "'default-fail'", "'charge.on_failure'", "'lent'")
-    await crew.noted("lend")
+    await harness.noted("lend")
     assert await job.state() is JobState.FAILED
 
 
-async def test_a_handler_runs_once_for_a_failure_and_ends_as_any_job_does(crew: Crew) -> None:
-    """S4-22."""
-    await crew.start()
-    await crew.program.unlucky.enqueue("it", 0)
+@pytest.mark.requirement("S4-22")
+async def test_a_handler_runs_once_for_a_failure_and_ends_as_any_job_does(harness: WorkerHarness) -> None:
+    await harness.start()
+    await harness.program.unlucky.enqueue("it", 0)
 
-    await crew.noted("it-failure")
-    (record,) = await eventually(lambda: failure_jobs(crew, JobState.COMPLETED))
+    await harness.noted("it-failure")
+    (record,) = await eventually(lambda: failure_jobs(harness, JobState.COMPLETED))
 
     assert record.task == "unlucky.on_failure"
-    assert await crew.rota.job(str(record.ref)).result() == "told"
-    assert crew.notes("it-failure") == ["1"]
+    assert await harness.rota.job(str(record.ref)).result() == "told"
+    assert harness.notes("it-failure") == ["1"]
+    assert [job.ref for job in (await harness.rota.jobs(queue="default-fail", tag="alarm")).jobs] == [record.ref]
 
 
-async def test_handlers_in_threads_and_processes_and_with_positional_arguments(crew: Crew) -> None:
-    await crew.start()
-    await crew.program.plain.enqueue(1, 2, 3, subject="it")
-    await crew.program.shy.enqueue("x")
+async def test_handlers_in_threads_and_processes_and_with_positional_arguments(harness: WorkerHarness) -> None:
+    await harness.start()
+    await harness.program.plain.enqueue(1, 2, 3, subject="it")
+    await harness.program.shy.enqueue("x")
 
-    heard = await told(crew, "it")
-    assert heard["more"] == ["1", "2", "3"]
-    assert (heard["attempt"], heard["failures"]) == (2, 2)
-    runner = int((await told(crew, "shy"))["more"][0])
-    assert runner in crew.workers[0].runners("process")
-
-
-async def test_a_handler_that_fails_is_tried_again(crew: Crew) -> None:
-    """S4-22: with its own retry."""
-    await crew.start()
-    await crew.program.unlucky.enqueue("it", 2)
-
-    await crew.noted("it-failure", 3)
-    await eventually(lambda: failure_jobs(crew, JobState.COMPLETED))
-
-    assert crew.notes("it-failure") == ["1", "2", "3"]
+    call = await handled(harness, "it")
+    assert call["more"] == ["1", "2", "3"]
+    assert (call["attempt"], call["failures"]) == (2, 2)
+    runner = int((await handled(harness, "shy"))["more"][0])
+    assert runner in harness.workers[0].runners("process")
 
 
-async def test_a_handler_that_fails_for_good_is_a_dead_letter_and_can_be_redriven(crew: Crew) -> None:
-    await crew.start()
-    await crew.program.unlucky.enqueue("it", 3)
+@pytest.mark.requirement("S4-22")
+async def test_a_handler_that_fails_is_tried_again(harness: WorkerHarness) -> None:
+    """With its own retry."""
+    await harness.start()
+    await harness.program.unlucky.enqueue("it", 2)
 
-    (record,) = await eventually(lambda: failure_jobs(crew, JobState.FAILED))
-    assert crew.notes("it-failure") == ["1", "2", "3"]
+    await harness.noted("it-failure", 3)
+    await eventually(lambda: failure_jobs(harness, JobState.COMPLETED))
+
+    assert harness.notes("it-failure") == ["1", "2", "3"]
+
+
+async def test_a_handler_that_fails_for_good_is_a_dead_letter_and_can_be_redriven(harness: WorkerHarness) -> None:
+    await harness.start()
+    await harness.program.unlucky.enqueue("it", 3)
+
+    (record,) = await eventually(lambda: failure_jobs(harness, JobState.FAILED))
+    assert harness.notes("it-failure") == ["1", "2", "3"]
     assert record.error is not None
     assert record.error.type == "ConnectionError"
-    assert await failure_jobs(crew, JobState.PENDING) == []
+    assert await failure_jobs(harness, JobState.PENDING) == []
 
-    await crew.rota.job(str(record.ref)).redrive()
-    await crew.noted("it-failure", 4)
+    await harness.rota.job(str(record.ref)).redrive()
+    await harness.noted("it-failure", 4)
 
 
-async def test_a_redriven_job_that_fails_again_has_its_handler_run_again(crew: Crew) -> None:
-    await crew.start()
-    job = await crew.program.unlucky.enqueue("it", 0)
-    await crew.noted("it-failure")
+async def test_a_redriven_job_that_fails_again_has_its_handler_run_again(harness: WorkerHarness) -> None:
+    await harness.start()
+    job = await harness.program.unlucky.enqueue("it", 0)
+    await harness.noted("it-failure")
 
     await job.redrive()
 
-    await crew.noted("it-failure", 2)
+    await harness.noted("it-failure", 2)
 
 
-async def test_without_a_handler_nothing_is_made(crew: Crew) -> None:
-    """S4-23."""
-    await crew.start()
-    job = await crew.program.careless.enqueue("it")
+@pytest.mark.requirement("S4-23")
+async def test_without_a_handler_nothing_is_made(harness: WorkerHarness) -> None:
+    await harness.start()
+    job = await harness.program.careless.enqueue("it")
 
     assert (await failure(job)).type == "ValueError"
 
-    assert sum((await crew.rota.queue("default-fail").counts()).values()) == 0
+    assert sum((await harness.rota.queue("default-fail").counts()).values()) == 0
 
 
-async def test_stalls_used_up_reach_the_handler(crew: Crew) -> None:
-    """S4-21: StallError if the last run neither returned nor threw."""
-    await crew.start()
-    await crew.program.charge.using(max_stalls=1).enqueue("it", order(crew), how="die")
+@pytest.mark.requirement("S4-21")
+async def test_stalls_used_up_reach_the_handler(harness: WorkerHarness) -> None:
+    """StallError if the last run neither returned nor threw."""
+    await harness.start()
+    await harness.program.charge.using(max_stalls=1).enqueue("it", order(harness), how="die")
 
-    heard = await told(crew, "it")
+    call = await handled(harness, "it")
 
-    assert (heard["kind"], heard["type"], heard["stalls"]) == ("stall", "StallError", 2)
-    assert crew.notes("it") == ["begin", "begin"]
+    assert (call["kind"], call["type"], call["stalls"]) == ("stall", "StallError", 2)
+    assert harness.notes("it") == ["begin", "begin"]
 
 
-async def test_a_killed_worker_whose_job_may_run_only_once_reaches_the_handler_on_another(crew: Crew) -> None:
-    first = await crew.start()
-    job = await crew.program.once.enqueue("it")
-    await crew.noted("it")
-    second = await crew.start()
+async def test_a_killed_worker_whose_job_may_run_only_once_reaches_the_handler_on_another(
+    harness: WorkerHarness,
+) -> None:
+    first = await harness.start()
+    job = await harness.program.once.enqueue("it")
+    await harness.noted("it")
+    second = await harness.start()
 
     first.kill()
-    crew.expire_leases(first)
-    heard = await told(crew, "it")
+    harness.expire_leases(first)
+    call = await handled(harness, "it")
 
-    assert heard["kind"] == "stall"
-    assert heard["ref"] == str(job.ref)
+    assert call["kind"] == "stall"
+    assert call["ref"] == str(job.ref)
     assert second.is_alive
 
 
-async def test_a_job_that_may_run_only_once_and_is_handed_back_reaches_the_handler(crew: Crew) -> None:
-    first = await crew.start("--grace", "0")
-    await crew.program.once.enqueue("it")
-    await crew.noted("it")
+async def test_a_job_that_may_run_only_once_and_is_handed_back_reaches_the_handler(harness: WorkerHarness) -> None:
+    first = await harness.start("--grace", "0")
+    await harness.program.once.enqueue("it")
+    await harness.noted("it")
 
     first.terminate()
     await first.ended()
-    await crew.start()
+    await harness.start()
 
-    assert (await told(crew, "it"))["kind"] == "stall"
+    assert (await handled(harness, "it"))["kind"] == "stall"
 
 
-async def test_a_worker_that_dies_between_failure_and_handler_leaves_it_to_another(crew: Crew) -> None:
-    """S4-23: nothing is between the two, so nobody's death is either."""
-    first = await crew.start()
-    await crew.rota.queue("default-fail").pause()
-    job = await crew.program.unlucky.enqueue("it", 0)
+@pytest.mark.requirement("S4-23")
+async def test_a_worker_that_dies_between_failure_and_handler_leaves_it_to_another(harness: WorkerHarness) -> None:
+    """One script does both, so no crash can separate them."""
+    first = await harness.start()
+    await harness.rota.queue("default-fail").pause()
+    job = await harness.program.unlucky.enqueue("it", 0)
     await failure(job)
 
     first.kill()
-    await crew.rota.queue("default-fail").resume()
-    await crew.start()
+    await harness.rota.queue("default-fail").resume()
+    await harness.start()
 
-    assert await crew.noted("it-failure") == ["1"]
+    assert await harness.noted("it-failure") == ["1"]
 
 
-async def test_a_handler_whose_worker_is_killed_runs_again_elsewhere(crew: Crew) -> None:
-    first = await crew.start()
-    await crew.program.patient.enqueue("it")
-    await crew.noted("it-failure")
-    await crew.start()
+async def test_a_handler_whose_worker_is_killed_runs_again_elsewhere(harness: WorkerHarness) -> None:
+    first = await harness.start()
+    await harness.program.patient.enqueue("it")
+    await harness.noted("it-failure")
+    await harness.start()
 
     first.kill()
-    crew.expire_leases(first)
-    await crew.noted("it-failure", 2, timeout=12)
-    crew.allow("it")
-    await crew.noted("it-failure", 3)
+    harness.expire_leases(first)
+    await harness.noted("it-failure", 2, timeout=12)
+    harness.allow("it")
+    await harness.noted("it-failure", 3)
 
-    assert crew.notes("it-failure") == ["begin 1", "begin 2", "end 2"]
+    assert harness.notes("it-failure") == ["begin 1", "begin 2", "end 2"]
 
 
-async def test_a_handler_of_a_stopping_worker_is_handed_back(crew: Crew) -> None:
-    first = await crew.start("--grace", "0")
-    await crew.program.patient.enqueue("it")
-    await crew.noted("it-failure")
+async def test_a_handler_of_a_stopping_worker_is_handed_back(harness: WorkerHarness) -> None:
+    first = await harness.start("--grace", "0")
+    await harness.program.patient.enqueue("it")
+    await harness.noted("it-failure")
 
     first.terminate()
     await first.ended()
-    second = await crew.start()
-    crew.allow("it")
+    second = await harness.start()
+    harness.allow("it")
 
-    await crew.noted("it-failure", 3)
+    await harness.noted("it-failure", 3)
     assert second.is_alive
-    assert crew.notes("it-failure") == ["begin 1", "begin 2", "end 2"]
+    assert harness.notes("it-failure") == ["begin 1", "begin 2", "end 2"]
 
 
-async def test_a_periodic_job_that_enqueues_itself_survives_a_permanent_failure(crew: Crew) -> None:
-    """Q-6, S4-31: its handler makes the next round, under the same id."""
-    await crew.start()
+@pytest.mark.requirement("Q-6", "S4-31")
+async def test_a_periodic_job_that_enqueues_itself_survives_a_permanent_failure(harness: WorkerHarness) -> None:
+    """Its handler makes the next round, under the same id."""
+    await harness.start()
 
-    await crew.program.periodic.using(id="tick-1").enqueue("tick", 1)
-    await crew.noted("tick", 5)
+    await harness.program.periodic.using(id="tick-1").enqueue("tick", 1)
+    await harness.noted("tick", 5)
 
-    assert crew.notes("tick") == ["round 1", "round 2", "handler after 2", "round 3", "round 4"]
+    assert harness.notes("tick") == ["round 1", "round 2", "handler after 2", "round 3", "round 4"]
 
 
-async def test_a_worker_of_failures_alone_serves_just_them(crew: Crew) -> None:
-    first = await crew.start()
-    await crew.rota.queue("default-fail").pause()
-    job = await crew.program.unlucky.enqueue("it", 0)
+async def test_a_worker_of_failures_alone_serves_just_them(harness: WorkerHarness) -> None:
+    first = await harness.start()
+    await harness.rota.queue("default-fail").pause()
+    job = await harness.program.unlucky.enqueue("it", 0)
     await failure(job)
     first.terminate()
     await first.ended()
-    waiting = await crew.program.careless.enqueue("other")
-    await crew.rota.queue("default-fail").resume()
+    waiting = await harness.program.careless.enqueue("other")
+    await harness.rota.queue("default-fail").resume()
 
-    await crew.start(queues="default-fail")
+    await harness.start(queues="default-fail")
 
-    await crew.noted("it-failure")
+    await harness.noted("it-failure")
     assert await waiting.state() is JobState.PENDING
 
 
-async def test_a_worker_in_burst_mode_runs_the_handlers_too(crew: Crew) -> None:
-    await crew.program.unlucky.enqueue("it", 0)
+async def test_a_worker_in_burst_mode_runs_the_handlers_too(harness: WorkerHarness) -> None:
+    await harness.program.unlucky.enqueue("it", 0)
 
-    worker = crew.launch("--burst")
+    worker = harness.launch("--burst")
 
     assert await worker.ended(30) == 0
-    assert crew.notes("it-failure") == ["1"]
+    assert harness.notes("it-failure") == ["1"]
 
 
-async def test_handlers_run_for_every_queue_a_worker_serves_and_by_weight_too(crew: Crew) -> None:
-    await crew.start(queues="mail=3,other=1")
-
-    for queue in ("mail", "other"):
-        await crew.program.unlucky.using(queue=queue).enqueue(queue, 0)
+async def test_handlers_run_for_every_queue_a_worker_serves_and_by_weight_too(harness: WorkerHarness) -> None:
+    await harness.start(queues="mail=3,other=1")
 
     for queue in ("mail", "other"):
-        await crew.noted(f"{queue}-failure")
-        assert await eventually(lambda queue=queue: failure_jobs(crew, JobState.COMPLETED, f"{queue}-fail"))
+        await harness.program.unlucky.using(queue=queue).enqueue(queue, 0)
+
+    for queue in ("mail", "other"):
+        await harness.noted(f"{queue}-failure")
+        assert await eventually(lambda queue=queue: failure_jobs(harness, JobState.COMPLETED, f"{queue}-fail"))
 
 
-async def test_options_come_from_the_handler_then_the_queue_then_the_defaults(crew: Crew) -> None:
-    """S4-2, S4-22: 100 attempts, 10 s to 15 min, unless something else was said."""
-    await crew.start(queues="default,mail")
+@pytest.mark.requirement("S4-2", "S4-22")
+async def test_options_come_from_the_handler_then_the_queue_then_the_defaults(harness: WorkerHarness) -> None:
+    """100 attempts, 10 s to 15 min, unless configured otherwise."""
+    await harness.start(queues="default,mail")
     for queue in ("default", "mail"):
-        await crew.program.charge.using(queue=queue).enqueue(f"charge-{queue}", order(crew))
-        await crew.program.plain.using(queue=queue).enqueue(subject=f"plain-{queue}")
+        await harness.program.charge.using(queue=queue).enqueue(f"charge-{queue}", order(harness))
+        await harness.program.plain.using(queue=queue).enqueue(subject=f"plain-{queue}")
     for subject in ("charge-default", "charge-mail", "plain-default", "plain-mail"):
-        await crew.noted(f"{subject}-failure")
+        await harness.noted(f"{subject}-failure")
 
     async def ended(queue: str) -> dict[str, JobRecord]:
-        found = {record.task: record for record in await failure_jobs(crew, JobState.COMPLETED, queue)}
+        found = {record.task: record for record in await failure_jobs(harness, JobState.COMPLETED, queue)}
         assert len(found) == 2
         return found
 
@@ -296,36 +305,36 @@ async def test_options_come_from_the_handler_then_the_queue_then_the_defaults(cr
     assert (options.timeout_ms, options.max_stalls, options.priority) == (20_000, 7, -10)
 
 
-async def test_the_history_of_the_job_names_its_failure_job(crew: Crew) -> None:
-    await crew.start()
-    job = await crew.program.unlucky.enqueue("it", 0)
+async def test_the_history_of_the_job_names_its_failure_job(harness: WorkerHarness) -> None:
+    await harness.start()
+    job = await harness.program.unlucky.enqueue("it", 0)
     await failure(job)
 
-    (record,) = await eventually(lambda: failure_jobs(crew, JobState.COMPLETED))
+    (record,) = await eventually(lambda: failure_jobs(harness, JobState.COMPLETED))
     history = await job.history()
 
-    assert [entry.verb for entry in history] == ["enqueue", "claim", "fail", "alert"]
+    assert [entry.verb for entry in history] == ["enqueue", "claim", "fail", "failure_job"]
     assert history[-1].note == record.ref.full_id
     assert (await job.explain()).endswith(f"its failure handler is job {record.ref.full_id}")
 
 
-async def test_the_registry_shows_the_failures_that_a_worker_serves(crew: Crew) -> None:
-    worker = await crew.start(queues="default,mail")
+async def test_the_registry_shows_the_failures_that_a_worker_serves(harness: WorkerHarness) -> None:
+    worker = await harness.start(queues="default,mail")
 
-    info = await crew.info(worker)
+    info = await harness.info(worker)
 
     assert info.info["queues"] == ["default", "default-fail", "mail", "mail-fail"]
-    assert {"default-fail", "mail-fail"} <= {queue.name for queue in await crew.rota.queues()}
+    assert {"default-fail", "mail-fail"} <= {queue.name for queue in await harness.rota.queues()}
 
 
-async def test_a_worker_whose_program_lost_the_handler_takes_the_announcement_back(crew: Crew) -> None:
-    await crew.start()
-    with crew.redis() as client:
-        key = crew.key("handlers")
+async def test_a_worker_whose_program_lost_the_handler_takes_the_announcement_back(harness: WorkerHarness) -> None:
+    await harness.start()
+    with harness.redis() as client:
+        key = harness.key("failure_handlers")
         assert b"charge" in client.hgetall(key)
         client.hset(key, mapping={"careless": "", "of another program": ""})
 
-        await crew.start()
+        await harness.start()
 
         kept = set(client.hkeys(key))
         assert b"careless" not in kept
@@ -342,7 +351,7 @@ async def test_a_worker_whose_program_lost_the_handler_takes_the_announcement_ba
         (("mail-fail", "x", "mail"), ("mail-fail", "x", "x-fail", "mail")),
     ],
 )
-def test_a_worker_serves_failures_behind_their_queue_unless_told_where(
+def test_a_worker_serves_failures_after_their_queue_unless_an_order_is_given(
     queues: tuple[str, ...], served: tuple[str, ...]
 ) -> None:
     assert WorkerConfig(app="a:b", queues=queues).served == served
@@ -352,36 +361,38 @@ def test_a_worker_of_a_queue_counts_as_one_of_its_failures() -> None:
     worker = WorkerInfo("w", "ALIVE", 0, 0, {"queues": ["mail", "x-fail"]})
 
     assert [queue for queue in ("mail", "mail-fail", "x", "x-fail", "other-fail") if worker.serves(queue)] == [
-        "mail", "mail-fail", "x-fail",
-    ]  # fmt: skip
+        "mail",
+        "mail-fail",
+        "x-fail",
+    ]
     assert not WorkerInfo("w", "DEAD", 0, 0, {"queues": ["mail"]}).serves("mail")
 
 
-async def test_a_queue_of_failures_that_is_not_used_costs_nothing(crew: Crew) -> None:
+async def test_a_queue_of_failures_that_is_not_used_costs_nothing(harness: WorkerHarness) -> None:
     """The worker looks at its own queue alone: every claim of another would leave its tick there."""
-    await crew.start()
-    job = await crew.program.careless.enqueue("it")
+    await harness.start()
+    job = await harness.program.careless.enqueue("it")
     await failure(job)
 
-    with crew.redis() as client:
-        assert not list(client.scan_iter(match=f"{crew.namespace}:{{default}}:fail:*"))
+    with harness.redis() as client:
+        assert not list(client.scan_iter(match=f"{harness.namespace}:{{default}}:fail:*"))
 
 
-async def test_a_failure_that_waits_for_its_retry_does_not_keep_an_idle_worker_busy(crew: Crew) -> None:
+async def test_a_failure_that_waits_for_its_retry_does_not_keep_an_idle_worker_busy(harness: WorkerHarness) -> None:
     """An alarm is set for it, and nothing is asked meanwhile."""
-    await crew.start()
-    await crew.program.charge.enqueue("it", order(crew))
-    await told(crew, "it")
-    await eventually(lambda: failure_jobs(crew, JobState.COMPLETED))
-    with crew.redis() as client:
-        later = (crew.now_ms() + FAR_MS) * 256 + 100
-        client.zadd(crew.key("scheduled", "default-fail"), {"zzzzzzzzz": later})
+    await harness.start()
+    await harness.program.charge.enqueue("it", order(harness))
+    await handled(harness, "it")
+    await eventually(lambda: failure_jobs(harness, JobState.COMPLETED))
+    with harness.redis() as client:
+        later = (harness.now_ms() + FAR_MS) * 256 + 100
+        client.zadd(harness.key("scheduled", "default-fail"), {"zzzzzzzzz": later})
 
         looks, looks_at_failures = set[object](), set[object]()
 
         def has_looked() -> bool:
-            looks.add(client.hget(crew.key("meta"), "tick"))
-            looks_at_failures.add(client.hget(crew.key("meta", "default-fail"), "tick"))
+            looks.add(client.hget(harness.key("meta"), "server_seen"))
+            looks_at_failures.add(client.hget(harness.key("meta", "default-fail"), "server_seen"))
             return len(looks) >= 4
 
         await eventually(has_looked, 20)

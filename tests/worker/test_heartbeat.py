@@ -11,22 +11,24 @@ from pathlib import Path
 import pytest
 
 import rota.store
-from rota.store.address import parse_address
-from rota.store.bounds import LEASE_MS
-from rota.store.gateway import Gateway
-from rota.store.reports import Report
-from rota.store.store import Store
-from rota.worker.desk import LOOK_AGAIN_BUSY_S, LOOK_AGAIN_S
-from rota.worker.flights import Flight, Flights
+from rota.store.job_store import LEASE_MS, JobStore
+from rota.store.redis.address import parse_address
+from rota.store.redis.retrying_client import RedisClient
+from rota.worker.claim_queues import LOOK_AGAIN_BUSY_S, LOOK_AGAIN_S, ClaimQueues
+from rota.worker.config import WorkerConfig
+from rota.worker.dispatcher import Dispatcher
 from rota.worker.heartbeat import AGAIN_S, HEARTBEAT_S, SLOW_S, Heartbeat
-from rota.worker.pool import Pool, RunnerProcess
-from rota.worker.tower import Tower
+from rota.worker.progress_and_log_sender import ProgressAndLogSender
+from rota.worker.report_buffer import ReportBuffer
+from rota.worker.runners.pool import Pool
+from rota.worker.runners.protocol import AppDescription
+from rota.worker.running_jobs import RunningJob, RunningJobs
 from tests.eventually import eventually
 from tests.servers import Server
 from tests.store.driver import QUEUE, Driver
 from tests.store.proxy import Proxy
 
-TICK_LUA = Path(rota.store.__file__).parent / "lua" / "include" / "tick.lua"
+OUTAGE_LUA = Path(rota.store.__file__).parent / "lua" / "include" / "claim" / "detect_server_outage.lua"
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ async def driver(server: Server, namespace: str) -> AsyncIterator[Driver]:
 
 def test_an_outage_that_goes_unnoticed_leaves_time_to_renew_a_lease() -> None:
     """The worst moment for it to begin is just before a heartbeat: docs/decisions/0005."""
-    (gap_ms,) = re.findall(r"^local TICK_GAP_MS, TICK_STEP_MS = (\d+), \d+$", TICK_LUA.read_text(), re.MULTILINE)
+    (gap_ms,) = re.findall(r"^local OUTAGE_GAP_MS, SEEN_STEP_MS = (\d+), \d+$", OUTAGE_LUA.read_text(), re.MULTILINE)
     gap_s = int(gap_ms) / 1000
 
     renewed_by_s = HEARTBEAT_S + gap_s + SLOW_S + AGAIN_S
@@ -51,14 +53,15 @@ def test_an_outage_that_goes_unnoticed_leaves_time_to_renew_a_lease() -> None:
 async def test_a_heartbeat_that_gets_no_answer_is_not_waited_for(server: Server, driver: Driver) -> None:
     await driver.one()
     (job,) = await driver.worker("w1").claim()
-    flights = Flights()
-    flights.add(Flight(job))
+    running = RunningJobs()
+    running.add(RunningJob(job))
     async with Proxy(server) as proxy:
-        gateway = Gateway(parse_address(proxy.url), patience=2.0)
-        store = Store(gateway, driver.keys, "w1")
+        redis_client = RedisClient(parse_address(proxy.url), patience=2.0)
+        store = JobStore(redis_client, driver.keys, "w1")
         await store.heartbeat(QUEUE, [])
         proxy.swallow()
-        beating = asyncio.create_task(Heartbeat(store, flights, _tower(flights)).run())
+        queues = ClaimQueues(WorkerConfig(app="none:rota"), asyncio.Event())
+        beating = asyncio.create_task(Heartbeat(store, queues, running, _dispatcher(store, running)).run())
         await eventually(lambda: proxy.swallowed)
         before = driver.index("processing")[job.run]
 
@@ -69,20 +72,10 @@ async def test_a_heartbeat_that_gets_no_answer_is_not_waited_for(server: Server,
         beating.cancel()
         with suppress(asyncio.CancelledError):
             await beating
-        await gateway.close()
+        await redis_client.close()
 
 
-def _tower(flights: Flights) -> Tower:
-    def nobody(_runner: RunnerProcess, _message: object = None) -> None: ...
-
-    def nowhere(_queue: str, _report: Report) -> None: ...
-
-    def unheard(_reason: str) -> None: ...
-
-    def unsaid(_flight: Flight, _saying: object) -> None: ...
-
-    pool = Pool(
-        "none:rota", loops=0, measures_lag=False, max_jobs=None, max_rss_mb=None, on_messages=nobody, on_death=nobody,
-        on_broken=unheard,
-    )  # fmt: skip
-    return Tower(flights, pool, app="none:rota", slots=lambda: 1, report=nowhere, pass_on=unsaid)
+def _dispatcher(store: JobStore, running: RunningJobs) -> Dispatcher:
+    pool = Pool("none:rota", loops=0, measures_lag=False, max_jobs=None, max_rss_mb=None)
+    reports = ReportBuffer(running, asyncio.Event())
+    return Dispatcher(AppDescription(), running, pool, reports, ProgressAndLogSender(store))

@@ -8,110 +8,144 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+import msgspec
 import pytest
 
-from rota.core.job import Counts
+from rota import Rota
+from rota.core.job_record import AttemptCounts
 from rota.errors import InvalidOption
-from rota.store.reports import Claimed
-from rota.worker import pool as pool_module
+from rota.store.claim_replies import ClaimedJob
+from rota.store.report_encoding import Report
 from rota.worker.config import WorkerConfig, parse_queues
-from rota.worker.flights import Flight, Flights
-from rota.worker.pool import Pool, RunnerProcess
-from rota.worker.processes import cpu_seconds, descendants, kill_tree, rss_bytes
-from rota.worker.threads import HandlerStopped, StoppableCall, Threads
-from rota.worker.wire import Ears, FromRunner, Lag, Log, Mouth, decode_from_runner, frame
+from rota.worker.monitoring.prometheus_metrics import WorkerMetrics
+from rota.worker.runners import pool as pool_module
+from rota.worker.runners.executor import Attempt
+from rota.worker.runners.os_processes import cpu_seconds, descendants, kill_tree, rss_bytes
+from rota.worker.runners.pool import Pool, RunnerProcess
+from rota.worker.runners.protocol import (
+    FrameReader,
+    FrameWriter,
+    FromRunner,
+    Log,
+    LoopBlocked,
+    LoopLag,
+    StartAttempt,
+    decode_from_runner,
+    frame,
+)
+from rota.worker.runners.runner_process import Runner
+from rota.worker.runners.threads import HandlerStopped, StoppableCall, Threads
+from rota.worker.running_jobs import RunningJob, RunningJobs
 from tests.eventually import eventually, eventually_sync
 
-
-def ignore(_runner: RunnerProcess, _messages: list[FromRunner]) -> None:
-    """What a runner says is of no interest."""
-
-
-def unheard(_reason: str) -> None:
-    """Nor is why none can start."""
+if TYPE_CHECKING:
+    from rota.worker.run_loops_and_drain import Supervisor
 
 
-def flight(run: str = "r1", claim: str = "1.a", queue: str = "q") -> Flight:
+class Exits:
+    """Records the runners that have ended."""
+
+    def __init__(self) -> None:
+        self.runners: list[RunnerProcess] = []
+
+    def on_messages(self, runner: RunnerProcess, messages: list[FromRunner]) -> None:
+        """Ignores messages."""
+
+    def on_exit(self, runner: RunnerProcess) -> None:
+        """Records a runner that has ended."""
+        self.runners.append(runner)
+
+
+def make_pool(app: str) -> tuple[Pool, Exits]:
+    """A pool of one loop runner, and the record of its ends."""
+    pool, exits = Pool(app, loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None), Exits()
+    pool.listener = exits
+    return pool, exits
+
+
+def running_job(run: str = "r1", claim: str = "1.a", queue: str = "q") -> RunningJob:
     """A job that this worker has claimed."""
-    return Flight(Claimed(queue, run, claim, Counts(attempt=1), b""))
+    return RunningJob(ClaimedJob(queue, run, claim, AttemptCounts(attempt=1), b""))
 
 
-# --- flights -----------------------------------------------------------------------------------------------------
+# --- running jobs ------------------------------------------------------------------------------------------------
 
 
-def settle(flights: Flights, one: Flight) -> None:
-    """The store has taken its report."""
-    flights.settle(*one.job[:3])
+def acknowledge(running: RunningJobs, one: RunningJob) -> None:
+    """The store has stored its report."""
+    running.acknowledge(*one.job[:3])
 
 
-def test_a_flight_has_a_slot_until_it_lands_and_a_lease_until_the_store_knows() -> None:
-    flights, one = Flights(), flight()
-    flights.add(one)
-    assert (flights.busy, flights.held()) == (0, {"q": [("r1", "1.a")]}), "it waits for a slot"
+def test_a_job_has_a_slot_until_it_finishes_and_a_lease_until_it_is_acknowledged() -> None:
+    running, one = RunningJobs(), running_job()
+    running.add(one)
+    assert (running.busy, running.leases()) == (0, {"q": [("r1", "1.a")]}), "it waits for a slot"
 
-    flights.start(one)
-    assert (flights.busy, flights.held()) == (1, {"q": [("r1", "1.a")]})
+    running.start(one)
+    assert (running.busy, running.leases()) == (1, {"q": [("r1", "1.a")]})
 
-    flights.land(one)
-    flights.land(one)
-    assert (flights.busy, flights.held()) == (0, {"q": [("r1", "1.a")]})
+    running.finish(one)
+    running.finish(one)
+    assert (running.busy, running.leases()) == (0, {"q": [("r1", "1.a")]})
 
-    settle(flights, one)
-    assert (flights.busy, flights.held()) == (0, {})
-
-
-def test_two_claims_of_one_run_are_two_flights() -> None:
-    """S4-36: the older one is known, is not beaten for, and takes nothing with it when it goes."""
-    flights, older, newer = Flights(), flight(claim="1.a"), flight(claim="2.b")
-    assert flights.add(older) is None
-    flights.start(older)
-    assert flights.add(newer) is older
-    flights.start(newer)
-    assert (flights.busy, flights.held()) == (2, {"q": [("r1", "2.b")]})
-
-    flights.land(older)
-    settle(flights, older)
-    assert (flights.busy, flights.held()) == (1, {"q": [("r1", "2.b")]})
-
-    flights.land(newer)
-    settle(flights, newer)
-    assert (flights.busy, flights.held()) == (0, {})
+    acknowledge(running, one)
+    assert (running.busy, running.leases()) == (0, {})
 
 
-def test_the_calendar_forgets_flights_that_have_ended() -> None:
+@pytest.mark.requirement("S4-36")
+def test_two_claims_of_one_run_are_two_running_jobs() -> None:
+    """The older one is known, is not beaten for, and takes nothing with it when it goes."""
+    running, older, newer = RunningJobs(), running_job(claim="1.a"), running_job(claim="2.b")
+    assert running.add(older) is None
+    running.start(older)
+    assert running.add(newer) is older
+    running.start(newer)
+    assert (running.busy, running.leases()) == (2, {"q": [("r1", "2.b")]})
+
+    running.finish(older)
+    acknowledge(running, older)
+    assert (running.busy, running.leases()) == (1, {"q": [("r1", "2.b")]})
+
+    running.finish(newer)
+    acknowledge(running, newer)
+    assert (running.busy, running.leases()) == (0, {})
+
+
+def test_the_deadlines_of_finished_jobs_are_dropped() -> None:
     """One long job first, and a million short ones behind it, must not fill the memory."""
-    flights, long = Flights(), flight("long")
-    flights.calendar.put(("timeout", 300.0), long, 0.0)
+    running, long = RunningJobs(), running_job("long")
+    running.deadlines.put(("timeout", 300.0), long, 0.0)
     for number in range(1_000):
-        short = flight(f"run{number}")
-        flights.calendar.put(("timeout", 300.0 + number % 7), short, 0.0)
-        flights.land(short)
+        short = running_job(f"run{number}")
+        running.deadlines.put(("timeout", 300.0 + number % 7), short, 0.0)
+        running.finish(short)
 
-    assert len(flights.calendar) == 1
-    assert flights.calendar.next() == 300.0
-    assert flights.calendar.due(300.0) == [(long, "timeout")]
-    assert (len(flights.calendar), flights.calendar.next()) == (0, None)
+    assert len(running.deadlines) == 1
+    assert running.deadlines.next() == 300.0
+    assert running.deadlines.due(300.0) == [(long, "timeout")]
+    assert (len(running.deadlines), running.deadlines.next()) == (0, None)
 
 
-def test_the_calendar_tells_what_is_due_and_nothing_twice() -> None:
-    calendar, one, two = Flights().calendar, flight("one"), flight("two")
-    calendar.put(("timeout", 5.0), one, 0.0)
-    calendar.put(("progress", 2.0), one, 0.0)
-    calendar.put(("timeout", 5.0), two, 1.0)
-    assert calendar.next() == 2.0
+def test_a_deadline_is_due_once() -> None:
+    deadlines, one, two = RunningJobs().deadlines, running_job("one"), running_job("two")
+    deadlines.put(("timeout", 5.0), one, 0.0)
+    deadlines.put(("progress", 2.0), one, 0.0)
+    deadlines.put(("timeout", 5.0), two, 1.0)
+    assert deadlines.next() == 2.0
 
-    calendar.put(("progress", 2.0), one, 1.5)  # it has come further: later, then
+    deadlines.put(("progress", 2.0), one, 1.5)  # it has come further: later, then
 
-    assert calendar.due(3.0) == []
-    assert calendar.due(5.0) == [(one, "timeout"), (one, "progress")]
-    assert calendar.due(5.0) == []
-    assert calendar.next() == 6.0
+    assert deadlines.due(3.0) == []
+    assert deadlines.due(5.0) == [(one, "timeout"), (one, "progress")]
+    assert deadlines.due(5.0) == []
+    assert deadlines.next() == 6.0
 
 
 # --- a call in a thread ------------------------------------------------------------------------------------------
@@ -133,7 +167,7 @@ def test_a_call_that_is_stopped_before_it_has_begun_never_begins() -> None:
 
 
 def test_a_stop_hits_the_call_and_never_what_its_thread_does_next() -> None:
-    """Whatever the instant: the thread belongs to a pool, and the next call in it is somebody else's."""
+    """Whatever the instant: the thread belongs to a pool, and the next call in it belongs to another job."""
     with ThreadPoolExecutor(1) as threads:
         for _ in range(300):
             begun = threading.Event()
@@ -159,77 +193,156 @@ async def test_calls_in_threads_run_at_once_and_bring_what_they_return_or_raise(
             raise StopIteration(number)
         return number
 
-    ended = await asyncio.gather(*(threads.run(partial(meet, number)) for number in range(20)), return_exceptions=True)
+    calls = (threads.run(_call(partial(meet, number))) for number in range(20))
+    ended = await asyncio.gather(*calls, return_exceptions=True)
 
     assert [value for value in ended if isinstance(value, int)] == list(range(0, 20, 2))
     assert all(isinstance(error, RuntimeError | StopIteration) for error in ended[1::2])
     names = [thread for thread in threading.enumerate() if thread.name.startswith("rota-handler-")]
     assert len(names) >= 20
-    await threads.run(lambda: None)
+    await threads.run(_call(lambda: None))
     assert threads._count == 20, "there are enough for one more"
 
 
-async def test_a_call_in_a_thread_that_nobody_waits_for_any_more_runs_on() -> None:
-    threads, goes_on, is_over = Threads(), threading.Event(), threading.Event()
+async def test_a_call_in_a_thread_whose_caller_is_cancelled_is_interrupted_and_awaited() -> None:
+    """Also if the caller is cancelled again meanwhile."""
+    threads, has_begun, goes_on, is_over = Threads(), threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
-        goes_on.wait(10)
-        is_over.set()
+        has_begun.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            goes_on.wait(10)
+            is_over.set()
 
-    waiting = asyncio.create_task(threads.run(work))
-    await eventually(lambda: threads._under_way == 1)
+    waiting = asyncio.create_task(threads.run(_call(work)))
+    await eventually(has_begun.is_set)
     waiting.cancel()
+    await asyncio.sleep(0)
+    waiting.cancel()
+    done, _ = await asyncio.wait((waiting,), timeout=0.1)
+    assert not done
     goes_on.set()
 
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await eventually(is_over.is_set)
+    assert is_over.is_set()
+    assert threads._under_way == 0
+
+
+async def test_a_reserved_thread_makes_only_its_own_calls_until_it_is_given_back() -> None:
+    threads = Threads()
+    reserved = threads.reserve()
+
+    others = {await threads.run(_call(threading.get_ident)) for _ in range(3)}
+    own = {await threads.run(_call(threading.get_ident), reserved) for _ in range(3)}
+    threads.give_back(reserved)
+
+    assert len(own) == 1
+    assert not own & others
     await eventually(lambda: threads._under_way == 0)
+    assert threads._count == 2
 
 
-# --- the wire ----------------------------------------------------------------------------------------------------
+async def test_a_call_that_waits_for_a_reserved_thread_is_given_up_at_once() -> None:
+    """It must not wait for the end of the call before it, which may never come."""
+    threads, goes_on = Threads(), threading.Event()
+    reserved, calls = threads.reserve(), list[str]()
+    first = asyncio.create_task(threads.run(_call(partial(goes_on.wait, 60)), reserved))
+    second = asyncio.create_task(threads.run(_call(partial(calls.append, "second")), reserved))
+    await asyncio.sleep(0)
+
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert not first.done()
+    goes_on.set()
+    await first
+    await threads.run(_call(partial(calls.append, "third")), reserved)
+
+    assert calls == ["third"]
 
 
-class Heard:
-    """What came through a pair of ears, frame by frame."""
+# --- blocked loops -----------------------------------------------------------------------------------------------
+
+
+class Sent:
+    """Records the messages of a runner."""
+
+    def __init__(self) -> None:
+        self.messages: list[FromRunner] = []
+
+    def send(self, *messages: FromRunner) -> None:
+        """Records messages."""
+        self.messages += messages
+
+
+async def test_a_runner_reports_that_its_loop_is_blocked_and_that_it_runs_again() -> None:
+    """Otherwise a later timeout of a neighbour would pass for a consequence of the block."""
+    sent = Sent()
+    runner = Runner(Rota(), sent)
+    attempt = runner._attempts[7] = Attempt(StartAttempt(7, "q", "r1", "1.a", (), b""))
+    attempt.task = asyncio.current_task()
+
+    def report(reads: int) -> None:
+        thread = threading.Thread(target=runner.report_blocked_loop, args=(reads,))
+        thread.start()
+        thread.join()  # the loop is blocked meanwhile
+
+    report(runner.reads + 1)
+    assert sent.messages == [], "messages have been read since it was found to be blocked"
+    report(runner.reads)
+    runner._on_messages([])
+    runner._on_messages([])
+
+    assert sent.messages == [LoopBlocked(7), LoopBlocked(None)]
+
+
+# --- frames ------------------------------------------------------------------------------------------------------
+
+
+class Received:
+    """Records what a frame reader passes on, frame by frame."""
 
     def __init__(self) -> None:
         self.frames: list[list[FromRunner]] = []
         self.ends = 0
-        self.ears = Ears(decode_from_runner, self.frames.append, self.end)
+        self.reader = FrameReader(decode_from_runner, self.frames.append, self.end)
 
-    def end(self) -> None:
-        """Nothing more will come."""
+    def end(self, _reason: str) -> None:
+        """Counts the calls of `on_end`."""
         self.ends += 1
 
 
-def test_frames_come_through_whole_and_nonsense_is_the_end() -> None:
-    heard, said = Heard(), [Log(1, 1, "x" * 100_000), Lag(5)]
-    data = frame(said) + frame([Lag(6)]) + b"\x00\x00\x00\x04nope" + frame([Lag(7)])
+def test_frames_are_read_whole_and_an_undecodable_one_is_the_end() -> None:
+    received, sent = Received(), [Log(1, 1, "x" * 100_000), LoopLag(5)]
+    data = frame(sent) + frame([LoopLag(6)]) + b"\x00\x00\x00\x04nope" + frame([LoopLag(7)])
 
     for begin in range(0, len(data), 997):
-        heard.ears.data_received(data[begin : begin + 997])
-    heard.ears.connection_lost(None)
+        received.reader.data_received(data[begin : begin + 997])
+    received.reader.connection_lost(None)
 
-    assert heard.frames == [said, [Lag(6)]]
-    assert heard.ends == 1, "and it is told once"
+    assert received.frames == [sent, [LoopLag(6)]]
+    assert received.ends == 1, "on_end is called once"
 
 
-def test_threads_that_speak_at_once_do_not_mix_their_words(tmp_path: Path) -> None:
+def test_frames_of_several_threads_are_not_mixed(tmp_path: Path) -> None:
     file = os.open(tmp_path / "pipe", os.O_RDWR | os.O_CREAT)
-    mouth = Mouth(file)
+    writer = FrameWriter(file)
     with ThreadPoolExecutor(8) as threads:
         for number in range(200):
-            threads.submit(mouth.say, Log(1, number, "x" * 5_000))
+            threads.submit(writer.send, Log(1, number, "x" * 5_000))
     data = (tmp_path / "pipe").read_bytes()
     os.close(file)
-    heard = Heard()
+    received = Received()
 
-    heard.ears.data_received(data)
+    received.reader.data_received(data)
 
-    lines = [message for messages in heard.frames for message in messages if isinstance(message, Log)]
+    lines = [message for messages in received.frames for message in messages if isinstance(message, Log)]
     assert sorted(line.number for line in lines) == list(range(200))
-    assert heard.ends == 0
+    assert received.ends == 0
 
 
 # --- processes ---------------------------------------------------------------------------------------------------
@@ -253,7 +366,7 @@ def test_a_tree_of_processes_is_killed_while_it_grows() -> None:
 
 
 def _group_exists(group: int) -> bool:
-    """False once the last process of it is dead and buried."""
+    """False once its last process is dead and reaped."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -262,41 +375,74 @@ def _group_exists(group: int) -> bool:
 
 
 async def test_a_process_that_is_still_starting_is_never_left_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the supervisor killed in between, nobody would ever let it go on, or end it."""
+    """If the supervisor were killed in between, it would stay stopped."""
     stopped: list[int] = []
     monkeypatch.setattr(pool_module, "kill_tree", stopped.append)
-    dead: list[RunnerProcess] = []
-    pool = Pool(
-        "no.such.app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_messages=ignore,
-        on_death=dead.append, on_broken=unheard,
-    )  # fmt: skip
+    pool, exits = make_pool("no.such.app")
 
     runner = pool.runner_for("process")
     await eventually(lambda: runner.pid > 0)
     runner.kill()
 
-    await eventually(lambda: dead == [runner])
+    await eventually(lambda: exits.runners == [runner])
     assert stopped == []
     await pool.close()
 
 
-async def test_a_process_that_cannot_be_started_is_told_and_its_jobs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No memory, no more processes: what was to run there must not wait for ever."""
+async def test_a_runner_that_dies_while_the_others_start_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`--processes 3` stayed at two."""
+    monkeypatch.setenv("ROTA_TEST_FOLDER", str(tmp_path))
+    monkeypatch.setenv("ROTA_TEST_NAMESPACE", "unused")
+    monkeypatch.setattr(pool_module, "RESTART_PAUSE_S", 0.01)
+    pool = Pool("tests.worker.app:rota", loops=3, measures_lag=False, max_jobs=None, max_rss_mb=None)
+
+    starting = asyncio.create_task(pool.start())
+    await eventually(lambda: len(pool.runners) == 3)
+    pool.runners[2].kill()
+    await starting
+
+    await eventually(lambda: sum(runner.is_ready for runner in pool.runners) == 3, 30)
+    await pool.close()
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_a_process_that_cannot_be_started_is_reported_and_its_jobs_are_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No memory, no more processes: the jobs that were to run there must not wait forever."""
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     monkeypatch.setattr(pool_module, "RESTART_PAUSE_S", 0.01)
-    dead: list[RunnerProcess] = []
-    pool = Pool(
-        "app", loops=1, measures_lag=False, max_jobs=None, max_rss_mb=None, on_messages=ignore,
-        on_death=dead.append, on_broken=unheard,
-    )  # fmt: skip
+    pool, exits = make_pool("app")
 
+    before = _open_files()
     runner = pool.runner_for("process")
-    runner.flights[1] = flight()
+    runner.jobs[1] = running_job()
 
-    await eventually(lambda: dead == [runner])
-    assert "no process could be started" in runner.broken
+    await eventually(lambda: exits.runners == [runner])
+    assert "no process could be started" in runner.failure
+    assert _open_files() <= before, "its pipes are closed"
     assert pool.runners == []
     await pool.close()
+
+
+# --- metrics -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", get_args(Report))
+def test_every_report_is_counted_with_an_outcome(kind: Any) -> None:
+    """A report without one would end the dispatcher of every worker that has a metrics port."""
+    values: dict[Any, bytes | str] = {bytes: b"", str: ""}
+    report: Report = kind(*(values[field.type] for field in msgspec.structs.fields(kind)))
+    metrics = WorkerMetrics(cast("Supervisor", None))
+
+    metrics.attempt_ended(running_job(), report)
+
+    assert metrics._attempts.family().samples
 
 
 # --- configuration -----------------------------------------------------------------------------------------------

@@ -4,19 +4,19 @@ import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { nonce } from "@/lib/nonce";
-import { makeQueryClient } from "@/query";
-import { makeRouter } from "@/router";
+import { cspNonce } from "@/lib/csp-nonce";
+import { createQueryClient } from "@/query-client";
+import { createAppRouter } from "@/router";
 import "@/styles.css";
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no place for the application");
 
-// Radix adds a style element where a dialog holds the page behind it still.
-setNonce(nonce);
+// Radix adds a style element when a dialog locks scrolling.
+setNonce(cspNonce);
 
-const queryClient = makeQueryClient();
-const router = makeRouter(queryClient);
+const queryClient = createQueryClient();
+const router = createAppRouter(queryClient);
 
 createRoot(root).render(
   <StrictMode>

@@ -1,4 +1,4 @@
-/** Every URL there is. Pages are loaded when they are first opened. */
+/** All routes. The code of a page is loaded when it is first opened. */
 
 import type { QueryClient } from "@tanstack/react-query";
 import {
@@ -10,35 +10,35 @@ import {
   type AsyncRouteComponent,
 } from "@tanstack/react-router";
 
-import { api, ApiError, BASE } from "@/api/client";
-import { jobsQuery } from "@/api/jobs";
+import { api, ApiError, BASE } from "@/api/http-client";
+import { jobsQuery } from "@/api/job-list";
 import { sessionQuery } from "@/api/session";
-import { Shell } from "@/components/shell/shell";
-import { Loading } from "@/components/looks";
+import { LoadingState } from "@/components/loading-empty-error-states";
+import { AppShell } from "@/components/shell/app-shell";
 import { ToastProvider } from "@/components/toasts";
-import { NOT_LOADED, NotFound, PageTrouble, Trouble } from "@/routes/trouble";
-import { readAuditSearch } from "@/routes/audit.search";
-import { readDeadSearch } from "@/routes/dead.search";
-import { readJobSearch } from "@/routes/job.search";
-import { listOf, readJobsSearch } from "@/routes/jobs.search";
-import { readLocksSearch } from "@/routes/locks.search";
-import { readNewJobSearch } from "@/routes/new-job.search";
-import { readOverviewSearch } from "@/routes/overview.search";
-import { readQueuesSearch } from "@/routes/queues.search";
-import { readSchedulesSearch } from "@/routes/schedules.search";
-import { readWorkflowSearch } from "@/routes/workflow.search";
-import { readWorkflowsSearch } from "@/routes/workflows.search";
+import { readAuditSearch } from "@/routes/audit.search-params";
+import { readDeadLettersSearch } from "@/routes/dead-letters.search-params";
+import { NOT_LOADED, NotFoundPage, PageError, FullPageError } from "@/routes/error-pages";
+import { readJobSearch } from "@/routes/job.search-params";
+import { toListQuery, readJobsSearch } from "@/routes/jobs.search-params";
+import { readLocksSearch } from "@/routes/locks.search-params";
+import { readNewJobSearch } from "@/routes/new-job.search-params";
+import { readOverviewSearch } from "@/routes/overview.search-params";
+import { readQueuesSearch } from "@/routes/queues.search-params";
+import { readSchedulesSearch } from "@/routes/schedules.search-params";
+import { readWorkflowSearch } from "@/routes/workflow.search-params";
+import { readWorkflowsSearch } from "@/routes/workflows.search-params";
 
 /**
- * The code of a page. Where it is not there because the server has become a newer one, the router loads everything anew;
- * where the server does not answer, that would leave the reader with nothing: the frame stays, and says what is wrong.
+ * Loads the code of a page. If it is missing because the server was upgraded, the router reloads the application. If the
+ * server does not respond, a reload would show nothing: the app shell stays and shows the error.
  */
 async function loadPage<M>(page: Promise<M>): Promise<M> {
   try {
     return await page;
   } catch (error) {
     await api.GET("/healthz").catch(() => {
-      throw new ApiError("This page was not opened before, so it has to be loaded first.", 0, NOT_LOADED);
+      throw new ApiError("This page has not been loaded yet.", 0, NOT_LOADED);
     });
     throw error;
   }
@@ -54,10 +54,10 @@ const login = createRoute({
   component: lazyRouteComponent(() => loadPage(import("@/routes/login")), "LoginRoute"),
 });
 
-/** All pages but the login: they need a session, and share the frame. */
-const inside = createRoute({
+/** All pages except the login: they require a session and share the app shell. */
+const authenticated = createRoute({
   getParentRoute: () => root,
-  id: "inside",
+  id: "authenticated",
   beforeLoad: async ({ context, location }) => {
     try {
       return { session: await context.queryClient.query({ ...sessionQuery, staleTime: "static" }) };
@@ -67,95 +67,95 @@ const inside = createRoute({
       throw error;
     }
   },
-  component: Shell,
-  errorComponent: Trouble,
-  pendingComponent: Loading,
+  component: AppShell,
+  errorComponent: FullPageError,
+  pendingComponent: LoadingState,
 });
 
 const overview = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/",
   validateSearch: readOverviewSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/overview")), "OverviewRoute"),
 });
 const jobs = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/jobs",
   validateSearch: readJobsSearch,
   loaderDeps: ({ search }) => search,
-  // The rows are on their way while the code that shows them is; what goes wrong is said where they are shown.
+  // The rows load in parallel with the page's code; errors are shown by the page.
   loader: ({ context, deps, preload }) => {
-    const { filter, order } = listOf(deps, context.session.queues);
+    const { filter, order } = toListQuery(deps, context.session.queues);
     if (!preload) context.queryClient.infiniteQuery(jobsQuery(filter, order)).catch(() => undefined);
   },
   component: lazyRouteComponent(() => loadPage(import("@/routes/jobs")), "JobsRoute"),
 });
 const newJob = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/jobs/new",
   validateSearch: readNewJobSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/new-job")), "NewJobRoute"),
 });
 const job = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/jobs/$id",
   validateSearch: readJobSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/job")), "JobRoute"),
 });
 const workflows = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/workflows",
   validateSearch: readWorkflowsSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/workflows")), "WorkflowsRoute"),
 });
 const workflow = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/workflows/$id",
   validateSearch: readWorkflowSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/workflow")), "WorkflowRoute"),
 });
 const dead = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/dead",
-  validateSearch: readDeadSearch,
-  component: lazyRouteComponent(() => loadPage(import("@/routes/dead")), "DeadRoute"),
+  validateSearch: readDeadLettersSearch,
+  component: lazyRouteComponent(() => loadPage(import("@/routes/dead-letters")), "DeadLettersRoute"),
 });
 const queues = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/queues",
   validateSearch: readQueuesSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/queues")), "QueuesRoute"),
 });
 const workers = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/workers",
   component: lazyRouteComponent(() => loadPage(import("@/routes/workers")), "WorkersRoute"),
 });
 const schedules = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/schedules",
   validateSearch: readSchedulesSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/schedules")), "SchedulesRoute"),
 });
 const locks = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/locks",
   validateSearch: readLocksSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/locks")), "LocksRoute"),
 });
 const audit = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => authenticated,
   path: "/audit",
   validateSearch: readAuditSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/audit")), "AuditRoute"),
 });
 
-/** Every other address: the frame stays, and with it the ways on. */
-const elsewhere = createRoute({ getParentRoute: () => inside, path: "$", component: NotFound });
+/** Every other URL: shown within the app shell. */
+const notFound = createRoute({ getParentRoute: () => authenticated, path: "$", component: NotFoundPage });
 
 const tree = root.addChildren([
   login,
-  inside.addChildren([
+  authenticated.addChildren([
     overview,
     jobs,
     newJob,
@@ -168,23 +168,23 @@ const tree = root.addChildren([
     schedules,
     locks,
     audit,
-    elsewhere,
+    notFound,
   ]),
 ]);
 
-export function makeRouter(queryClient: QueryClient) {
+export function createAppRouter(queryClient: QueryClient) {
   const router = createRouter({
     routeTree: tree,
     basepath: BASE.pathname,
     context: { queryClient },
     defaultPreload: "intent",
     defaultPreloadStaleTime: 0,
-    defaultErrorComponent: PageTrouble,
+    defaultErrorComponent: PageError,
     scrollRestoration: true,
-    // News may hold links, so they are told within the router.
+    // Toasts may contain links, so they are rendered within the router.
     InnerWrap: ToastProvider,
   });
-  // The code of the first page is on its way while the session is read.
+  // The code of the first page loads in parallel with the session.
   const [routes] = router.getMatchedRoutes(router.latestLocation.pathname);
   for (const route of routes) {
     const { component } = route.options as { component?: AsyncRouteComponent<object> };
@@ -195,6 +195,6 @@ export function makeRouter(queryClient: QueryClient) {
 
 declare module "@tanstack/react-router" {
   interface Register {
-    router: ReturnType<typeof makeRouter>;
+    router: ReturnType<typeof createAppRouter>;
   }
 }

@@ -1,9 +1,10 @@
-"""`rota`, the command: finds the module of a subcommand, and turns every error into one line and an exit code."""
+"""The `rota` command: loads the module of a subcommand, and reports errors as one line and an exit code."""
 
 from __future__ import annotations
 
 import importlib
 import io
+import json
 import sys
 import traceback
 from collections.abc import Sequence
@@ -11,8 +12,9 @@ from typing import Final
 
 import click
 
+from rota.cli.common_options import Settings, common_options
 from rota.cli.output import clean
-from rota.cli.settings import Settings, common_options
+from rota.cli.suggestions import did_you_mean
 from rota.errors import (
     ConfigurationError,
     IdInUse,
@@ -29,28 +31,31 @@ from rota.errors import (
     WrongState,
 )
 
-#: Name -> what it does; its module is `rota.cli.<name>`, whose `command` it is. A module is imported when its command
-#: is asked for, and not for the list of them: what one command needs, the others do not wait for.
+#: Command -> help text. Its module is `rota.cli.<name>`, with the attribute `command`. A module is imported when its
+#: command runs, so that no command waits for the imports of another.
 COMMANDS: Final = {
-    "worker": "Run the jobs of a program's tasks.",
+    "worker": "Run the jobs of an application's tasks.",
+    "autoscale": "Keep as many workers as the queues need.",
     "server": "Serve the HTTP API.",
-    "token": "Make, list and revoke tokens of the HTTP API.",
-    "dev": "Run everything at once, for development.",
+    "token": "Create, list and revoke tokens of the HTTP API.",
+    "encryption-key": "Print a new key that encrypts arguments and results.",
+    "dev": "Run server, dashboard and worker, for development.",
     "enqueue": "Enqueue a job.",
-    "job": "Look at jobs, and act on one.",
-    "queue": "Look at queues; pause, resume and purge them.",
-    "schedule": "Look at schedules; pause, resume, run and remove them.",
-    "workflow": "Look at workflows; cancel and resume them.",
-    "bulk": "Do something to every job that matches.",
-    "dead": "Look at dead letters; redrive and delete them.",
-    "workers": "List the workers, and what each is running; drain one.",
-    "top": "Show queues and workers, live.",
-    "events": "Print what happens, as it happens.",
-    "doctor": "Check the server, and what waits on it.",
-    "server-url": "Print where the server is.",
+    "job": "Show, list, cancel, redrive and delete jobs.",
+    "queue": "List, pause, resume and purge queues.",
+    "schedule": "Show, pause, resume, run and remove schedules.",
+    "workflow": "Show, cancel and resume workflows.",
+    "bulk": "Cancel, delete, redrive or update all matching jobs.",
+    "dead": "Show, redrive and delete dead letters.",
+    "workers": "List workers with their running jobs; drain or undrain one.",
+    "top": "Show live queues and workers.",
+    "events": "Print events as they occur.",
+    "doctor": "Check the server and the state of the queues.",
+    "acl": "Print the least permissions of a role as an ACL rule.",
+    "store-url": "Print the URL of the Valkey or Redis server.",
 }
 
-#: The first class that fits decides.
+#: The first class that matches is used.
 EXIT_CODES: Final[tuple[tuple[type[RotaError], int], ...]] = (
     (InvalidJob, 2),
     (JobNotFound, 3),
@@ -71,32 +76,40 @@ NEWLINE: Final = "\n"
 
 EPILOG: Final = """\b
 Exit codes:
-  0  fine
+  0  success
   1  the outcome was negative: the job failed or was cancelled, doctor found a fault
-  2  wrong usage, or nobody said yes
+  2  wrong usage, or not confirmed
   3  no such job, task, queue, schedule, workflow or worker
-  4  the job or workflow is in a state that does not allow it
+  4  the state of the job or workflow does not allow it
   5  the server is unavailable, full, too old, or denied access
-  6  the program is set up wrong
+  6  wrong configuration
   130  interrupted
 """
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name, and imports one when it is asked for."""
+    """A command group that imports a command on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table, which is the order of a newcomer's needs."""
+        """Returns the commands in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command; None where there is none of that name."""
+        """Returns the command; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(f"rota.cli.{cmd_name.replace('-', '_')}").command
+        return importlib.import_module(f"rota.cli.commands.{cmd_name.replace('-', '_')}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command that the arguments name. Raises UsageError with a suggestion if there is none."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the table alone."""
+        """Writes the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -109,28 +122,42 @@ def command() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command line; the answer is the exit code."""
+    """Runs one command line. Returns the exit code."""
     settings = Settings()
+    is_json = "--json" in arguments  # `settings` does not know it if the command line is wrong
     try:
         code = command.main(list(arguments), prog_name="rota", obj=settings, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.Abort:
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        if is_json:
+            _print_json_error(error, error.format_message(), error.exit_code)
+        else:
+            error.show()
         return error.exit_code
     except RotaError as error:
         if settings.debug:
             traceback.print_exc()
-        click.echo(f"Error: {clean(str(error)).replace(NEWLINE, ' | ')}", err=True)
-        return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        if is_json:
+            _print_json_error(error, str(error), code)
+        else:
+            click.echo(f"Error: {clean(str(error)).replace(NEWLINE, ' | ')}", err=True)
+        return code
+
+
+def _print_json_error(error: Exception, message: str, code: int) -> None:
+    """Prints one line of JSON to stderr: stdout has nothing but results."""
+    document = {"error": {"type": type(error).__name__, "message": message, "exit_code": code}}
+    click.echo(json.dumps(document), err=True)
 
 
 def main() -> None:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a character of some job's arguments is no reason to stop.
+            # Characters that the terminal cannot show are escaped instead of ending the command.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 

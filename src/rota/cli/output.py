@@ -1,4 +1,7 @@
-"""How answers look: aligned text, tables, live screens, JSON. With rich where it is installed and a person looks."""
+"""Prints the output of commands: text, tables, live screens and JSON.
+
+Uses rich if it is installed and stdout is a terminal.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
 import click
 
-#: How a word looks, for the columns that hold such words.
-TONES: Final = {
+from rota.core.printable_text import printable, printable_json
+from rota.core.state_transitions import JobState
+
+#: Word in a cell -> its style.
+STYLES: Final = {
     "scheduled": "magenta",
     "blocked": "yellow",
     "pending": "blue",
@@ -30,36 +35,19 @@ TONES: Final = {
     "orphaned": "red",
     "ALIVE": "green",
     "DEAD": "red",
+    "STOPPED": "dim",
     "OK": "green",
     "WARN": "yellow",
     "FAIL": "red",
 }
-#: Columns that stand to the right, being numbers.
-NUMERIC: Final = frozenset(
-    {
-        "pending",
-        "scheduled",
-        "blocked",
-        "processing",
-        "completed",
-        "failed",
-        "cancelled",
-        "attempt",
-        "slots",
-        "in/s",
-        "out/s",
-        "pid",
-        "fired",
-        "dropped",
-        "skipped",
-    }
-)
+#: Columns of numbers, aligned to the right.
+NUMERIC: Final = frozenset(JobState) | {"attempt", "slots", "in/s", "out/s", "pid", "fired", "dropped", "skipped"}
 NOTHING: Final = "–"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of text under the names of their columns."""
+    """Rows of text with column names."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -67,28 +55,28 @@ class Table:
 
 
 def document(value: Any) -> None:
-    """One JSON document, and nothing else, on stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Prints a JSON document to stdout."""
+    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def json_line(value: Any) -> None:
-    """One line of JSON of a stream, sent at once."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    """Prints one line of JSON of a stream, and flushes it."""
+    click.echo(printable_json(json.dumps(value, ensure_ascii=False)))
     sys.stdout.flush()
 
 
 def text(line: str = "") -> None:
-    """A line for a person."""
+    """Prints a line of text."""
     click.echo(clean(line))
 
 
 def note(line: str) -> None:
-    """A remark beside the data, on stderr."""
+    """Prints a remark to stderr."""
     click.echo(clean(line), err=True)
 
 
 def table(shown: Table) -> None:
-    """A table for a person."""
+    """Prints a table."""
     if is_rich():
         from rich.console import Console
 
@@ -98,7 +86,7 @@ def table(shown: Table) -> None:
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one below the other; what has no value is left out. Further lines are indented."""
+    """Prints names and values, one pair per line. Pairs without a value are omitted; further lines are indented."""
     given = [(name, value) for name, value in pairs if value]
     width = max((len(name) for name, _ in given), default=0)
     for name, value in given:
@@ -109,7 +97,7 @@ def fields(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def plain(shown: Table) -> str:
-    """Aligned columns."""
+    """Returns a table as aligned columns."""
     rows = [[_one_line(cell) for cell in row] for row in shown.rows]
     widths = [max(map(len, column)) for column in zip(shown.columns, *rows, strict=True)]
     lines = [shown.title] if shown.title else []
@@ -123,29 +111,31 @@ def plain(shown: Table) -> str:
 
 
 def clean(line: str) -> str:
-    """Without the control characters that would let a job's data steer the terminal of whoever looks at it."""
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in line)
+    """Escapes control characters, so that the data of a job cannot control the terminal."""
+    return printable(line)
 
 
 def when(ms: int | None, now: int) -> str:
-    """A time for people: how far away it is, and exactly when, by the clock on the wall here."""
+    """Returns a time as distance from now and as local time."""
+    from rota.core.format_iso_time import utc_time
+
     if ms is None:
         return ""
-    exact = datetime.fromtimestamp(ms / 1000, UTC).astimezone().isoformat(sep=" ", timespec="milliseconds")
+    exact = utc_time(ms).astimezone().isoformat(sep=" ", timespec="milliseconds")
     return f"{distance(ms, now)} ({exact})"
 
 
 def distance(ms: int | None, now: int) -> str:
-    """How far away a time is: “3 min 5 s ago”, “in 4.2 s”."""
-    from rota.core.explain import span
+    """Returns the distance of a time from now: “3 min 5 s ago”, “in 4.2 s”."""
+    from rota.core.explain import format_duration
 
     if ms is None:
         return NOTHING
-    return f"{span(now - ms)} ago" if ms <= now else f"in {span(ms - now)}"
+    return f"{format_duration(now - ms)} ago" if ms <= now else f"in {format_duration(ms - now)}"
 
 
 def is_rich() -> bool:
-    """True where a person looks and rich is installed."""
+    """True if stdout is a terminal and rich is installed."""
     if not sys.stdout.isatty():
         return False
     try:
@@ -156,7 +146,7 @@ def is_rich() -> bool:
 
 
 class Screen:
-    """Tables that are shown again and again: in place on a terminal, else one after the other."""
+    """Tables that are updated: in place on a terminal, else printed one after the other."""
 
     def __init__(self) -> None:
         self._live: Any = None
@@ -177,7 +167,7 @@ class Screen:
             self._live.__exit__(kind, error, trace)
 
     def show(self, *tables: Table) -> None:
-        """Replaces what was shown before."""
+        """Replaces the tables shown before."""
         if self._live is not None:
             from rich.console import Group
 
@@ -194,15 +184,17 @@ class Screen:
 
 def _rich_table(shown: Table) -> Any:
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    made = RichTable(box=SIMPLE_HEAD, title=shown.title or None, title_justify="left", pad_edge=False)
-    for place, name in enumerate(shown.columns):
-        made.add_column(name, justify="right" if name in NUMERIC else "left", no_wrap=place == 0, overflow="fold")
+    made = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    for index, name in enumerate(shown.columns):
+        made.add_column(name, justify="right" if name in NUMERIC else "left", no_wrap=index == 0, overflow="fold")
     for row in shown.rows:
-        made.add_row(*(Text(_one_line(cell), style=TONES.get(cell, "")) for cell in row))
-    return made
+        made.add_row(*(Text(_one_line(cell), style=STYLES.get(cell, "")) for cell in row))
+    # Not the table's own title, which would be folded to the width of the table.
+    return Group(Text(_one_line(shown.title), style="bold"), made) if shown.title else made
 
 
 def _one_line(cell: str) -> str:

@@ -1,0 +1,1 @@
+"""The domain without I/O: values and decisions. No clock, randomness or logging."""

@@ -1,27 +1,27 @@
-"""How long to wait before the next attempt, and when to stop trying. Pure arithmetic.
+"""Retry policy: how long to wait before the next attempt, and after how many failures to stop.
 
-A `Retry` is part of a job's options and travels with it as JSON, so everything here is data: no callables.
-Durations are seconds, as everywhere at the public edge; what they come to is whole milliseconds.
+A `Retry` is stored with the job's options as JSON, so everything here is data, without callables. Durations are
+seconds, as everywhere in the public API; computed delays are whole milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from rota.errors import InvalidOption
 
-#: Longest wait that may be asked for: a year. Larger numbers are a unit mixed up.
+#: Longest duration that options accept: a year. Larger numbers are in the wrong unit.
 MAX_SECONDS: Final = 366 * 24 * 3600
 MAX_ATTEMPTS: Final = 1_000_000
 Seconds = int | float | timedelta
 
 
 def to_seconds(value: Any, option: str) -> float:
-    """A public duration in seconds, refused when negative, not a number, or longer than a year."""
+    """Returns a duration in seconds. Raises InvalidOption if it is negative, not a number, or longer than a year."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise InvalidOption(option, f"takes seconds or a timedelta, not {value!r}")
@@ -31,12 +31,12 @@ def to_seconds(value: Any, option: str) -> float:
 
 
 def to_ms(value: Any, option: str) -> int:
-    """The same in whole milliseconds."""
+    """Like `to_seconds`, in whole milliseconds."""
     return round(to_seconds(value, option) * 1000)
 
 
-def _settle(backoff: Any, *durations: str) -> None:
-    """Checks a backoff's numbers. A timedelta becomes seconds, as the record keeps them."""
+def _check_backoff(backoff: Any, *durations: str) -> None:
+    """Checks the numbers of a backoff and converts each timedelta to seconds."""
     for name in durations:
         msgspec.structs.force_setattr(backoff, name, to_seconds(getattr(backoff, name), "backoff"))
     jitter = backoff.jitter
@@ -50,18 +50,18 @@ def _check_attempts(attempts: Any) -> None:
 
 
 class Exponential(msgspec.Struct, frozen=True, tag="exponential", omit_defaults=True):
-    """min(max, base·2ⁿ⁻¹) seconds after failure n, plus up to `jitter` of it, so that a crowd spreads out."""
+    """min(max, base·2ⁿ⁻¹) seconds after failure n, plus up to `jitter` of it to spread simultaneous retries."""
 
     base: float = 2
     max: float = 300
     jitter: float = 0.1
 
     def __post_init__(self) -> None:
-        _settle(self, "base", "max")
+        _check_backoff(self, "base", "max")
 
     def delay_ms(self, failures: int, chance: float) -> int:
-        """Wait after failure number `failures`. The caller draws `chance` in [0, 1)."""
-        # Bounding the exponent keeps a million failures from building a number of a million digits.
+        """Returns the wait after failure number `failures`. The caller draws `chance` in [0, 1)."""
+        # The exponent is bounded: after a million failures the power would have 300,000 digits.
         delay = min(self.max, self.base * 2 ** min(failures - 1, 63))
         return round(delay * 1000 * (1 + self.jitter * chance))
 
@@ -73,10 +73,10 @@ class Fixed(msgspec.Struct, frozen=True, tag="fixed", omit_defaults=True):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        _settle(self, "delay")
+        _check_backoff(self, "delay")
 
     def delay_ms(self, failures: int, chance: float) -> int:
-        """Wait after any failure. The caller draws `chance` in [0, 1)."""
+        """Returns the wait after any failure. The caller draws `chance` in [0, 1)."""
         return round(self.delay * 1000 * (1 + self.jitter * chance))
 
 
@@ -91,10 +91,10 @@ class Steps(msgspec.Struct, frozen=True, tag="steps", omit_defaults=True):
             raise InvalidOption("backoff", f"takes Exponential, Fixed or a list of seconds, not {self.delays!r}")
         seconds = tuple(to_seconds(delay, "backoff") for delay in self.delays)
         msgspec.structs.force_setattr(self, "delays", seconds)
-        _settle(self)
+        _check_backoff(self)
 
     def delay_ms(self, failures: int, chance: float) -> int:
-        """Wait after failure number `failures`. The caller draws `chance` in [0, 1)."""
+        """Returns the wait after failure number `failures`. The caller draws `chance` in [0, 1)."""
         delay = self.delays[min(failures, len(self.delays)) - 1]
         return round(delay * 1000 * (1 + self.jitter * chance))
 
@@ -109,7 +109,7 @@ def _steps(delays: Any) -> Steps:
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to do about one kind of exception: other attempts, another backoff, or (attempts=1) no retry at all."""
+    """Retry rule for one exception class: other attempts, another backoff, or no retry at all (attempts=1)."""
 
     attempts: int | None = None
     backoff: Backoff | Sequence[float] | None = None
@@ -121,42 +121,68 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
             msgspec.structs.force_setattr(self, "backoff", _steps(self.backoff))
 
 
-class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How often to try, and how long to wait in between.
+if TYPE_CHECKING:
+    # Three, because the keys of a mapping are invariant: a variable may hold a dict of one kind of key only.
+    RulesByException = (
+        Mapping[type[BaseException] | str, Rule] | Mapping[str, Rule] | Mapping[type[BaseException], Rule]
+    )
+else:
+    RulesByException = dict[str, Rule]  # what is stored: classes are replaced by their names
 
-    `attempts` bounds failures (errors and timeouts), the first one included. `backoff` may be a plain list of
-    seconds. `on` has rules per exception, by the name of its class or of any of its bases
-    (`{"HTTPError": Rule(attempts=10), "ValueError": Rule(attempts=1)}`); the nearest base wins.
+
+class Retry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Retry policy: how many attempts, and how long to wait in between.
+
+    `attempts` limits failures (errors and timeouts), the first one included. `backoff` may be a list of seconds. `on`
+    has rules for exceptions, by the class, any base class, or the name of one
+    (`{ConnectionError: Rule(attempts=10), "HTTPError": Rule(attempts=1)}`); the nearest class wins.
     """
 
     attempts: int = 3
     backoff: Backoff | Sequence[float] = Exponential()
-    on: dict[str, Rule] = {}
+    on: RulesByException = {}
 
     def __post_init__(self) -> None:
         if not isinstance(self.backoff, Exponential | Fixed | Steps):
             msgspec.structs.force_setattr(self, "backoff", _steps(self.backoff))
         _check_attempts(self.attempts)
         on: Any = self.on
-        if not isinstance(on, dict) or not all(
-            isinstance(name, str) and isinstance(rule, Rule) for name, rule in self.on.items()
-        ):
-            raise InvalidOption("retry", f"on takes a Rule(...) for each name of an exception, not {on!r}")
+        if not isinstance(on, dict) or not all(isinstance(rule, Rule) for rule in self.on.values()):
+            raise InvalidOption("retry", f"on takes a Rule(...) for each exception class, not {on!r}")
+        if on:
+            rules = {_class_name(kind): rule for kind, rule in self.on.items()}
+            msgspec.structs.force_setattr(self, "on", rules)
 
     def next_delay_ms(self, failures: int, chance: float, kinds: Sequence[str] = ()) -> int | None:
-        """Wait before the next attempt, or None after the last: the job becomes a dead letter.
+        """Returns the wait before the next attempt; None after the last, when the job becomes a dead letter.
 
-        `failures` counts the one just seen. `kinds` are the names of the error's classes, nearest first.
+        `failures` includes the current one. `kinds` are the names of the error's classes, nearest first.
         """
-        rule = next((self.on[kind] for kind in kinds if kind in self.on), Rule())
+        rules: Any = self.on  # __post_init__ has replaced the classes by their names
+        rule: Rule = next((rules[kind] for kind in kinds if kind in rules), Rule())
         attempts = self.attempts if rule.attempts is None else rule.attempts
         backoff = self.backoff if rule.backoff is None else rule.backoff
         assert isinstance(backoff, Exponential | Fixed | Steps)  # __post_init__ turned a list into Steps
         return backoff.delay_ms(failures, chance) if failures < attempts else None
 
 
+def _class_name(kind: Any) -> str:
+    """Returns the name under which an exception class is matched. Raises InvalidOption if no exception has it."""
+    if isinstance(kind, type) and issubclass(kind, BaseException):
+        kind = kind.__name__
+    if not isinstance(kind, str):
+        raise InvalidOption("retry", f"on takes exception classes or their names, not {kind!r}")
+    if not kind.isidentifier():
+        name = kind.rpartition(".")[2]
+        hint = f": write {name!r}" if name.isidentifier() else ""
+        raise InvalidOption("retry", f"on: {kind!r} is not the name of an exception class{hint}")
+    if kind in ("object", "BaseException"):
+        raise InvalidOption("retry", f"on: {kind} matches no error: write 'Exception' for a rule about all of them")
+    return kind
+
+
 def checked_retry(retry: Any) -> Retry:
-    """The policy as given, or made of a bare number of attempts."""
+    """Returns the policy, made from a number of attempts if that is given. Raises InvalidOption."""
     if isinstance(retry, Retry):
         return retry
     if isinstance(retry, int) and not isinstance(retry, bool):

@@ -1,7 +1,7 @@
-"""When a schedule ticks, and what is to be done about ticks that were missed. Pure: the time comes as an argument.
+"""Schedules: when a rule is due, and what to do about missed ticks.
 
-A tick is a moment, in ms since 1970. A rule says which moments those are; nothing here walks over all of them, so that
-a year of missed seconds is decided as quickly as one.
+A tick is one due time of a schedule, in ms since 1970. No function walks over all ticks of a period, so a year of
+missed seconds is decided as quickly as one.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim, CronSimError
 
-from rota.core.codec import decode_options
-from rota.core.history import HOUR_MS
-from rota.core.job import MAX_TIME_MS, checked_time_ms
+from rota.core.job_options import MAX_TIME_MS, checked_time_ms
+from rota.core.job_record_codec import decode_options
+from rota.core.metric_series import HOUR_MS
 from rota.core.retry import Seconds, to_seconds
 from rota.errors import InvalidOption
 
 Misfire = Literal["once", "all", "skip"]
 Overlap = Literal["queue", "skip"]
 
-#: Missed ticks that `misfire="all"` runs at most, the latest ones.
+#: `misfire="all"` runs at most this many missed ticks, the latest ones.
 MISFIRE_LIMIT: Final = 100
-#: A tick that comes no later than this is not missed: a worker was restarted, or the machine was busy.
+#: A tick fired within this time is not missed: a worker was restarted, or the machine was busy.
 GRACE_MS: Final = 60_000
-#: Ticks of a cron rule that are counted one by one; of more than that are dropped, "so many at least" is said.
+#: Ticks of a cron rule that are counted; beyond that the number of dropped ticks is a lower bound.
 COUNT_LIMIT: Final = 1_000
 MAX_VERSION: Final = 2**31
 _QUARTER: Final = timedelta(minutes=15)
@@ -45,21 +45,20 @@ _ALIASES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-#: What never comes within 50 years from here never comes at all.
-_SOME_TIME: Final = datetime(2024, 1, 1, tzinfo=UTC)
+#: A cron expression without a tick in the 50 years from here is refused.
+_SEARCH_START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 # --- rules -------------------------------------------------------------------------------------------------------
 
 
 class Cron(msgspec.Struct, frozen=True, tag="cron"):
-    """At the times that a cron expression names, by the clock on the wall in a time zone.
+    """Ticks at the times of a cron expression, in local time of a time zone.
 
-    Five fields (minute, hour, day, month, weekday), or six with the second first; or @daily and its kind. Where minute
-    and hour are given, as in `30 2 * * *`, every day has that time exactly once: a time that the clocks skip in spring
-    comes when they have been changed, one that they show twice in autumn comes the first time. Where one of the two
-    begins with a star, as in `*/10 * * * *`, it follows the clock: nothing in an hour that is skipped, and all of it
-    again in an hour that comes again.
+    Five fields (minute, hour, day, month, weekday), or six with the second first; or an alias such as @daily. With a
+    fixed minute and hour, as in `30 2 * * *`, there is exactly one tick per day: a time skipped by daylight saving
+    ticks right after the gap, a repeated time ticks the first time. If one of the two begins with a star, as in
+    `*/10 * * * *`, ticks follow the clock: none in a skipped hour, and all of them again in a repeated hour.
     """
 
     expression: str
@@ -68,41 +67,41 @@ class Cron(msgspec.Struct, frozen=True, tag="cron"):
     def __post_init__(self) -> None:
         _check_expression(self.expression)
         if not isinstance(self.tz, str):
-            raise InvalidOption("tz", f"takes the name of a time zone, as 'Europe/Oslo', not {self.tz!r}")
+            raise InvalidOption("tz", f"takes the name of a time zone such as 'Europe/Oslo', not {self.tz!r}")
         _zone(self.tz)
-        if next(_Search(_fields(self.expression), _SOME_TIME), None) is None:
-            raise InvalidOption("cron", f"{self.expression!r} never comes")
+        if next(_CronSearch(_fields(self.expression), _SEARCH_START), None) is None:
+            raise InvalidOption("cron", f"{self.expression!r} is never due")
 
     @property
-    def has_its_time(self) -> bool:
-        """Minute and hour are given, and the clocks of its zone may be changed: each day has them exactly once."""
+    def is_fixed_time(self) -> bool:
+        """Whether minute and hour are fixed, in a zone with daylight saving: exactly one tick per day."""
         fields = _fields(self.expression).split()
         return _zone(self.tz) is not UTC and not any(field.startswith("*") for field in fields[-5:-3])
 
     def next_after(self, ms: int) -> int | None:
-        """The first tick after that moment; None when there is none before 2109."""
+        """Returns the first tick after that time; None if there is none before 2109."""
         return next(self.all_after(ms), None)
 
     def all_after(self, ms: int) -> Iterator[int]:
-        """The ticks after that moment, one by one, until 2109."""
-        zone, fields, is_fixed = _zone(self.tz), _fields(self.expression), self.has_its_time
-        # Times in a gap of the clocks come in the minute after it: that minute may have begun.
+        """Yields the ticks after that time, until 2109."""
+        zone, fields, is_fixed = _zone(self.tz), _fields(self.expression), self.is_fixed_time
+        # Skipped times tick in the minute after the gap, which may have begun.
         start = datetime.fromtimestamp(ms // 1000 - (60 if is_fixed else 0), zone)
-        for moment in _Search(fields, start.replace(tzinfo=None) if is_fixed else start):
-            tick = int((_once(moment, zone) if is_fixed else moment).timestamp()) * 1000
+        for moment in _CronSearch(fields, start.replace(tzinfo=None) if is_fixed else start):
+            tick = int((_first_occurrence(moment, zone) if is_fixed else moment).timestamp()) * 1000
             if tick > MAX_TIME_MS:
                 return
-            if tick > ms:  # in the second of two equal hours the search begins with times of the first
+            if tick > ms:  # in a repeated hour the search starts with the ticks of its first occurrence
                 ms = tick
                 yield tick
 
     def latest(self, after: int, until: int) -> int | None:
-        """The last tick in (after, until], by halving: a handful of searches, however many ticks there are."""
+        """Returns the last tick in (after, until], by bisection: few searches, however many ticks there are."""
         found = self.next_after(after)
         if found is None or found > until:
             return None
         step = 1_000
-        while until - step > after:  # steps back that grow, as the last tick is rarely far away
+        while until - step > after:  # growing steps back, because the last tick is rarely far away
             later = self.next_after(until - step)
             if later is not None and later <= until:
                 found = later
@@ -119,7 +118,7 @@ class Cron(msgspec.Struct, frozen=True, tag="cron"):
         return found
 
     def count(self, after: int, until: int) -> int:
-        """How many ticks are in (after, until]; counted no further than COUNT_LIMIT."""
+        """Returns the number of ticks in (after, until], at most COUNT_LIMIT."""
         return sum(1 for _ in islice(ticks(self, after, until), COUNT_LIMIT))
 
     def __str__(self) -> str:
@@ -127,7 +126,7 @@ class Cron(msgspec.Struct, frozen=True, tag="cron"):
 
 
 class Every(msgspec.Struct, frozen=True, tag="every", omit_defaults=True):
-    """At equal distances, counted from an anchor: `Every(3600)` is on the hour, by UTC. One second is the shortest."""
+    """Ticks at equal intervals of at least one second, counted from an anchor: `Every(3600)` ticks on the hour, UTC."""
 
     interval: Seconds
     anchor: datetime | None = None
@@ -135,7 +134,7 @@ class Every(msgspec.Struct, frozen=True, tag="every", omit_defaults=True):
     def __post_init__(self) -> None:
         seconds = to_seconds(self.interval, "every")
         if seconds < 1:
-            raise InvalidOption("every", f"{self.interval!r} is less than a second")
+            raise InvalidOption("every", f"{self.interval!r} is less than one second")
         msgspec.structs.force_setattr(self, "interval", round(seconds * 1000) / 1000)
         if self.anchor is not None:
             checked_time_ms(self.anchor, "anchor")
@@ -143,83 +142,83 @@ class Every(msgspec.Struct, frozen=True, tag="every", omit_defaults=True):
 
     @property
     def interval_ms(self) -> int:
-        """The distance."""
+        """The interval in ms."""
         return round(cast("float", self.interval) * 1000)
 
     @property
     def anchor_ms(self) -> int:
-        """One of the ticks; there are others before it."""
+        """The first tick since 1970."""
         return 0 if self.anchor is None else checked_time_ms(self.anchor, "anchor") % self.interval_ms
 
     def next_after(self, ms: int) -> int | None:
-        """The first tick after that moment; None when there is none before 2109."""
+        """Returns the first tick after that time; None if there is none before 2109."""
         return next(self.all_after(ms), None)
 
     def all_after(self, ms: int) -> Iterator[int]:
-        """The ticks after that moment, one by one, until 2109."""
+        """Yields the ticks after that time, until 2109."""
         return iter(range(self._at_or_before(ms) + self.interval_ms, MAX_TIME_MS + 1, self.interval_ms))
 
     def latest(self, after: int, until: int) -> int | None:
-        """The last tick in (after, until]."""
+        """Returns the last tick in (after, until]; None if there is none."""
         tick = self._at_or_before(until)
         return tick if tick > after else None
 
     def count(self, after: int, until: int) -> int:
-        """How many ticks are in (after, until]."""
+        """Returns the number of ticks in (after, until]."""
         return max(0, (self._at_or_before(until) - self._at_or_before(after)) // self.interval_ms)
 
     def _at_or_before(self, ms: int) -> int:
         return (ms - self.anchor_ms) // self.interval_ms * self.interval_ms + self.anchor_ms
 
     def __str__(self) -> str:
-        return in_words(self)
+        return describe_rule(self)
 
 
 ScheduleRule = Cron | Every
 
 
 def checked_zone(name: str) -> tzinfo:
-    """The time zone of that name. Raises InvalidOption."""
+    """Returns the time zone of that name. Raises InvalidOption."""
     return _zone(name)
 
 
 def zone_of(rule: ScheduleRule) -> tzinfo:
-    """The time zone that its times are told in."""
+    """Returns the time zone of a rule."""
     return _zone(rule.tz) if isinstance(rule, Cron) else UTC
 
 
 def ticks(rule: ScheduleRule, after: int, until: int = MAX_TIME_MS) -> Iterator[int]:
-    """The ticks in (after, until], one by one: for a caller who knows when to stop."""
+    """Yields the ticks in (after, until]."""
     return takewhile(lambda tick: tick <= until, rule.all_after(after))
 
 
 def count_by_hour(rule: ScheduleRule, after: int, first: int, hours: int) -> list[int]:
-    """How many ticks later than `after` each hour has, from hour number `first` on, counted from 1970.
+    """Returns the number of ticks after `after` in each of `hours` hours, from hour `first` since 1970.
 
-    By arithmetic: a rule that ticks each second takes no longer than one that ticks each day.
+    Computed by arithmetic: a rule that ticks every second takes no longer than one that ticks every day.
     """
     if isinstance(rule, Every):
         ends = [(hour + 1) * HOUR_MS - 1 for hour in range(first, first + hours)]
         return [rule.count(max(after, end - HOUR_MS), end) for end in ends]
-    begun = after // _QUARTER_MS
+    current = after // _QUARTER_MS
     found = [0] * hours
-    for place, count in enumerate(_by_quarter(rule, first, hours)):
-        number = first * 4 + place
-        if number > begun:
-            found[place // 4] += count
-        elif number == begun:  # 900 seconds: less than what is counted one by one
-            found[place // 4] += rule.count(after, (number + 1) * _QUARTER_MS - 1)
+    for index, count in enumerate(_by_quarter(rule, first, hours)):
+        quarter = first * 4 + index
+        if quarter > current:
+            found[index // 4] += count
+        elif quarter == current:  # 900 seconds: below COUNT_LIMIT
+            found[index // 4] += rule.count(after, (quarter + 1) * _QUARTER_MS - 1)
     return found
 
 
 @lru_cache(maxsize=1_024)
 def _by_quarter(rule: Cron, first: int, hours: int) -> tuple[int, ...]:
-    """The ticks in each quarter of some hours.
+    """Returns the number of ticks in each quarter of an hour.
 
-    Every zone is whole quarters of an hour away from UTC, and its clocks are changed between two of them. So minutes
-    pass evenly within a quarter, and it has all ticks that the expression has there, or none.
+    Offsets from UTC are whole quarters of an hour, and they change between two quarters. So the minutes of a quarter
+    are contiguous, and it has either all ticks that the expression has there, or none.
     """
-    zone, search = _zone(rule.tz), _Search(_fields(rule.expression), _SOME_TIME)
+    zone, search = _zone(rule.tz), _CronSearch(_fields(rule.expression), _SEARCH_START)
     per_quarter = [len(search.seconds) * sum(minute // 15 == part for minute in search.minutes) for part in range(4)]
 
     def shown(clock: datetime) -> int:
@@ -231,9 +230,9 @@ def _by_quarter(rule: Cron, first: int, hours: int) -> tuple[int, ...]:
     for number in range(first * 4, (first + hours) * 4):
         moment = datetime.fromtimestamp(number * 900, zone)
         clock, expected = moment.replace(tzinfo=None), before + _QUARTER
-        count = 0 if rule.has_its_time and moment.fold else shown(clock)
-        if rule.has_its_time and clock > expected and not (shown(clock) and clock.minute in search.minutes):
-            # What the clocks have just skipped comes now, in one minute; see `_once`.
+        count = 0 if rule.is_fixed_time and moment.fold else shown(clock)
+        if rule.is_fixed_time and clock > expected and not (shown(clock) and clock.minute in search.minutes):
+            # Times that the clock has just skipped tick now, in one minute; see `_first_occurrence`.
             skipped = (expected + _QUARTER * part for part in range((clock - expected) // _QUARTER))
             count += len(search.seconds) if any(map(shown, skipped)) else 0
         found.append(count)
@@ -241,39 +240,39 @@ def _by_quarter(rule: Cron, first: int, hours: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def in_words(rule: ScheduleRule) -> str:
-    """The rule as a person says it: “at 03:00 every day, Europe/Oslo”, “every 1 h 30 min”."""
+def describe_rule(rule: ScheduleRule) -> str:
+    """Returns the rule in words: “at 03:00 every day, Europe/Oslo”, “every 1 h 30 min”."""
     if isinstance(rule, Every):
-        return f"every {_length(rule.interval_ms)}"
+        return f"every {_exact_duration(rule.interval_ms)}"
     try:
-        said = CronSim(_fields(rule.expression), _SOME_TIME).explain()
-    except (CronSimError, ValueError, KeyError, IndexError):  # it is only a nicety
+        words = CronSim(_fields(rule.expression), _SEARCH_START).explain()
+    except (CronSimError, ValueError, KeyError, IndexError):  # the expression itself will do
         return str(rule)
-    return f"{said[:1].lower()}{said[1:]}, {rule.tz}"
+    return f"{words[:1].lower()}{words[1:]}, {rule.tz}"
 
 
 # --- decisions ---------------------------------------------------------------------------------------------------
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """What is to be done now: ticks to run, how many are not (of a cron rule: at least), and the one to wait for."""
+class FireDecision(msgspec.Struct, frozen=True):
+    """The ticks to run, the number of dropped ones (for a cron rule: at least), and the next tick."""
 
     run: tuple[int, ...]
     dropped: int
     next_tick: int | None
 
 
-def decide(rule: ScheduleRule, misfire: Misfire, tick: int, now: int) -> Decision:
-    """What becomes of `tick`, for which the schedule has been waiting and which is due, and of those missed since.
+def decide(rule: ScheduleRule, misfire: Misfire, tick: int, now: int) -> FireDecision:
+    """Returns what to do about `tick`, which is due, and about those missed since.
 
-    "once" runs the latest of them, "all" the latest hundred, "skip" the latest if it is not late by more than a minute.
+    "once" runs the latest, "all" the latest hundred, "skip" the latest if it is at most a minute late.
     """
     latest = rule.latest(tick, now) or tick
     following = rule.next_after(now)
     run: tuple[int, ...]
     if latest == tick:
         run = () if misfire == "skip" and now - tick > GRACE_MS else (tick,)
-        return Decision(run, 1 - len(run), following)
+        return FireDecision(run, 1 - len(run), following)
     missed = 2 + rule.count(tick, latest - 1)
     if misfire == "all":
         run = _last(rule, tick, latest, missed)
@@ -281,15 +280,15 @@ def decide(rule: ScheduleRule, misfire: Misfire, tick: int, now: int) -> Decisio
         run = ()
     else:
         run = (latest,)
-    return Decision(run, missed - len(run), following)
+    return FireDecision(run, missed - len(run), following)
 
 
 def _last(rule: ScheduleRule, tick: int, latest: int, missed: int) -> tuple[int, ...]:
-    """The latest of the ticks from `tick` to `latest`, in order."""
+    """Returns the latest MISFIRE_LIMIT ticks from `tick` to `latest`, in order."""
     if missed <= MISFIRE_LIMIT:
         return (tick, *ticks(rule, tick, latest))
-    # Looks at one stretch of time after the other, backwards, the next one twice as long; or half as long, if there
-    # are too many ticks in it to be looked at.
+    # Searches period by period, backwards. Each period is twice as long as the one before; half as long if it has too
+    # many ticks.
     found: list[int] = []
     until, length = latest, 60_000
     while len(found) < MISFIRE_LIMIT and until >= tick:
@@ -307,25 +306,25 @@ def _last(rule: ScheduleRule, tick: int, latest: int, missed: int) -> tuple[int,
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """A recurring rule that enqueues jobs, as it was asked for."""
+    """A recurring rule that enqueues jobs, as it was defined."""
 
     name: str
     queue: str
     rule: ScheduleRule
-    #: Record of the jobs to come, without its head: options, task, arguments.
+    #: Record of its jobs without the first line: options, task, arguments.
     body: bytes
     priority: int = 0
-    #: Moment by which a job must have started: "", "+ms" from its tick on, or ms since 1970.
+    #: Time by which a job must have started: "", "+ms" after its tick, or ms since 1970.
     expiry: str = ""
     misfire: Misfire = "once"
     overlap: Overlap = "queue"
     version: int = 1
-    #: It stands in the code of a worker; else it was put at run time.
+    #: Declared in code; otherwise created at run time.
     is_declared: bool = False
 
     @property
     def full_name(self) -> str:
-        """`queue:name`, which says where it lives."""
+        """`queue:name`."""
         return f"{self.queue}:{self.name}"
 
     @property
@@ -346,25 +345,25 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened to a schedule, as the scripts write it down."""
+    """The state of a schedule, as the scripts store it."""
 
     version: int = 1
-    #: Grows with every change, so that nobody acts upon what he read before it.
+    #: Grows with every change; the scripts refuse a decision made from an older revision.
     revision: int = 0
     is_paused: bool = False
     last_tick: int | None = None
-    #: Id of the job that the last tick made, and of the one that was last asked for by hand.
+    #: Id of the job of the last tick, and of the last job run manually.
     last_id: str = ""
     manual_id: str = ""
     fired: int = 0
-    #: Ticks that were missed and not made up for.
+    #: Missed ticks without a job.
     dropped: int = 0
-    #: Ticks that made no job because the one before had not ended.
+    #: Ticks without a job because the previous one had not ended.
     skipped: int = 0
 
 
 class _Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of a schedule that is neither its rule nor its job."""
+    """The fields of a schedule other than its rule and its job."""
 
     priority: int = 0
     expiry: str = ""
@@ -374,7 +373,7 @@ class _Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UnreadableSchedule(ValueError):
-    """A schedule that this version cannot read: a newer one may have written it."""
+    """A stored schedule that this version cannot read: a newer version may have written it."""
 
 
 _state: Final = msgspec.json.Decoder(ScheduleState)
@@ -383,13 +382,13 @@ _settings: Final = msgspec.json.Decoder(_Settings)
 
 
 def encode_schedule(schedule: Schedule) -> tuple[bytes, bytes, bytes]:
-    """Rule, settings and body, as the scripts keep them behind the state: on a line each, and the body on three."""
+    """Returns rule, settings and body; the scripts store them after the state, the body on three lines."""
     settings = _Settings(**{name: getattr(schedule, name) for name in _Settings.__struct_fields__})
     return msgspec.json.encode(schedule.rule), msgspec.json.encode(settings), schedule.body
 
 
 def decode_schedule(queue: str, name: str, record: bytes) -> tuple[Schedule, ScheduleState]:
-    """A schedule as the store holds it. Raises UnreadableSchedule."""
+    """Decodes a stored schedule. Raises UnreadableSchedule."""
     try:
         state_line, rule, settings, body = record.split(b"\n", 3)
         state = _state.decode(state_line)
@@ -410,7 +409,7 @@ def decode_schedule(queue: str, name: str, record: bytes) -> tuple[Schedule, Sch
 
 
 def tick_id(name: str, tick: int) -> str:
-    """The id of the job that a tick makes: `nightly.20261116T030000Z`. Whoever fires, it is the same."""
+    """Returns the id of a tick's job: `nightly.20261116T030000Z`, the same from every worker."""
     milliseconds = tick % 1000
     fraction = f".{milliseconds:03}" if milliseconds else ""
     return f"{name}.{datetime.fromtimestamp(tick // 1000, UTC):%Y%m%dT%H%M%S}{fraction}Z"
@@ -420,35 +419,38 @@ def tick_id(name: str, tick: int) -> str:
 
 
 def checked_schedule_name(name: Any) -> str:
-    """The name, if it is 1 to 100 of A–Z a–z 0–9 - _ and the dot: it is the beginning of its jobs' ids."""
+    """Returns the name if it is 1 to 100 of A-Z a-z 0-9 - _ and the dot: its jobs' ids begin with it.
+
+    Raises InvalidOption.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidOption("name", f"{name!r} is not a schedule's name: 1 to 100 of A-Z a-z 0-9 - _ .")
+        raise InvalidOption("name", f"{name!r} is not a schedule name: 1 to 100 of A-Z a-z 0-9 - _ .")
     return name
 
 
 def checked_rule(rule: Any) -> ScheduleRule:
-    """The rule, if it is one."""
+    """Returns the rule. Raises InvalidOption for anything else."""
     if not isinstance(rule, Cron | Every):
         raise InvalidOption("rule", f"takes Cron(...) or Every(...), not {rule!r}")
     return rule
 
 
 def checked_misfire(misfire: Any) -> Misfire:
-    """One of the three."""
+    """Returns the misfire policy. Raises InvalidOption."""
     if misfire not in get_args(Misfire):
         raise InvalidOption("misfire", f"{misfire!r} is none of {', '.join(get_args(Misfire))}")
     return cast("Misfire", misfire)
 
 
 def checked_overlap(overlap: Any) -> Overlap:
-    """One of the two."""
+    """Returns the overlap policy. Raises InvalidOption."""
     if overlap not in get_args(Overlap):
         raise InvalidOption("overlap", f"{overlap!r} is none of {', '.join(get_args(Overlap))}")
     return cast("Overlap", overlap)
 
 
 def checked_version(version: Any) -> int:
-    """A whole number from 1."""
+    """Returns the version, a whole number from 1. Raises InvalidOption."""
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= MAX_VERSION:
         raise InvalidOption("version", f"{version!r} is not a whole number from 1")
     return version
@@ -460,12 +462,12 @@ def _check_expression(expression: Any) -> None:
     if expression.startswith("@") and expression.lower() not in _ALIASES:
         raise InvalidOption("cron", f"{expression!r} is none of {', '.join(_ALIASES)}")
     try:
-        CronSim(_fields(expression), _SOME_TIME)
+        CronSim(_fields(expression), _SEARCH_START)
     except (CronSimError, ValueError, AssertionError) as error:
         why = str(error).lower() or "it cannot be read"
         raise InvalidOption(
             "cron",
-            f"{expression!r}: {why}; it takes minute, hour, day, month and weekday, as in '0 3 * * *' for 3 o'clock",
+            f"{expression!r}: {why}; the fields are minute, hour, day, month and weekday, as in '0 3 * * *' for 03:00",
         ) from error
 
 
@@ -480,11 +482,11 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise InvalidOption("tz", f"there is no time zone {name!r}; they are called as 'Europe/Oslo' is") from error
+        raise InvalidOption("tz", f"there is no time zone {name!r}; names are like 'Europe/Oslo'") from error
 
 
-def _once(time: datetime, zone: tzinfo) -> datetime:
-    """When a clock on the wall shows that time: the first time, or, where it is skipped, in the minute after the gap.
+def _first_occurrence(time: datetime, zone: tzinfo) -> datetime:
+    """Returns the first time that local time is reached; for a skipped time, the minute after the gap.
 
     cronsim does the same, but not for expressions with seconds.
     """
@@ -494,43 +496,43 @@ def _once(time: datetime, zone: tzinfo) -> datetime:
     return moment
 
 
-class _Search(CronSim):
-    """cronsim, right also where the clocks are changed by half an hour, as on Lord Howe Island, or at midnight.
+class _CronSearch(CronSim):
+    """cronsim, corrected for clock changes by half an hour, as on Lord Howe Island, and for changes at midnight.
 
-    It steps by whole hours, and jumps to a minute, as if minutes passed evenly; here each step ends where an hour does.
-    And it begins a day at midnight, which the clocks may have skipped; here at the first moment that the day has.
+    cronsim steps by whole hours and jumps to a minute, as if all minutes existed; here each step ends where an hour
+    does. cronsim starts a day at midnight, which the clock may have skipped; here it starts at the day's first moment.
     """
 
     def advance_month(self) -> None:
         super().advance_month()
-        self._settle()
+        self._normalize()
 
     def advance_day(self) -> bool:
-        has_moved = super().advance_day()
-        self._settle()
-        return has_moved
+        has_advanced = super().advance_day()
+        self._normalize()
+        return has_advanced
 
     @property
-    def _is_even(self) -> bool:
-        """True by a clock that is never changed."""
+    def _has_fixed_offset(self) -> bool:
+        """Whether the clock never changes."""
         return self.dt.tzinfo is None or self.dt.tzinfo is UTC
 
-    def _settle(self) -> None:
-        if not self._is_even:
+    def _normalize(self) -> None:
+        if not self._has_fixed_offset:
             self.dt = self.dt.astimezone(UTC).astimezone(self.dt.tzinfo)
 
     def advance_hour(self) -> bool:
-        if self._is_even or self.dt.hour in self.hours:
+        if self._has_fixed_offset or self.dt.hour in self.hours:
             return super().advance_hour()
         while self.dt.hour not in self.hours:
             day = self.dt.day
             self.tick(seconds=3600 - self.dt.minute * 60 - self.dt.second)
             if self.dt.day != day:
-                break  # to see whether that is a day of the rule
+                break  # the caller checks whether the rule includes that day
         return True
 
     def advance_minute(self) -> bool:
-        if self._is_even or self.dt.minute in self.minutes:
+        if self._has_fixed_offset or self.dt.minute in self.minutes:
             return super().advance_minute()
         while self.dt.minute not in self.minutes:
             hour = self.dt.hour
@@ -540,8 +542,8 @@ class _Search(CronSim):
         return True
 
 
-def _length(ms: int) -> str:
-    """A duration in words, exactly: 90 min is “1 h 30 min”."""
+def _exact_duration(ms: int) -> str:
+    """Returns an exact duration: 90 min is “1 h 30 min”."""
     rest = timedelta(milliseconds=ms)
     parts: list[str] = []
     for unit, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1))):

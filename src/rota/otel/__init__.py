@@ -1,13 +1,18 @@
-"""OpenTelemetry (extra `otel`): one trace from the call that enqueued a job to its last attempt, and metrics of both.
+"""OpenTelemetry (extra `otel`): one trace from the enqueue of a job to its last attempt, and metrics of both.
 
 `Rota(middleware=[OpenTelemetry()])` traces what a program enqueues and runs, with the providers that the program has
-set up. `start()` sets up OpenTelemetry's own SDK as the environment says (extra `otlp`); a worker does so by itself
-where the environment names a collector. `opentelemetry-instrument` finds `RotaInstrumentor`.
+set up. `start()` sets up OpenTelemetry's SDK from environment variables (extra `otlp`); a worker calls it if they name
+a collector. `opentelemetry-instrument` finds `RotaInstrumentor`.
 """
 
 from __future__ import annotations
 
-from rota.otel.middleware import OpenTelemetry, RotaInstrumentor
-from rota.otel.setup import equip, start
+from rota.install_command import install_command
 
-__all__ = ["OpenTelemetry", "RotaInstrumentor", "equip", "start"]
+try:
+    from rota.otel.job_middleware import OpenTelemetry, RotaInstrumentor
+    from rota.otel.sdk_setup import instrument, start
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"rota.otel requires {error.name}: {install_command('otel')}", name=error.name) from error
+
+__all__ = ["OpenTelemetry", "RotaInstrumentor", "instrument", "start"]

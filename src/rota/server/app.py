@@ -1,4 +1,4 @@
-"""The application: puts the routes together, and says in its OpenAPI document what they take and give."""
+"""The FastAPI application: routes, middleware and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -11,36 +11,63 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
-from rota.client import Rota
-from rota.server import dashboard, problems
-from rota.server.access import COOKIE, CSRF_HEADER
-from rota.server.answers import HEADER, REPLAYED
-from rota.server.guard import Guard
+from rota.client.rota import Rota
+from rota.server import dashboard
+from rota.server.auth.api_tokens import Role
+from rota.server.auth.authentication import COOKIE, CSRF_HEADER
+from rota.server.http import problem_responses
+from rota.server.http.body_limit import BodyLimit
+from rota.server.http.idempotency_key import HEADER, REPLAYED
+from rota.server.http.security_headers import SecurityHeaders
+from rota.server.request_context import Server
 from rota.server.routes import (
-    access,
-    dead,
+    audit_log,
+    bulk_operations,
+    dead_letters,
     events,
     health,
     jobs,
-    operations,
+    legacy_compatibility,
+    locks,
+    login,
+    metrics,
     overview,
     queues,
+    scaling,
     schedules,
+    search_suggestions,
+    tasks,
     workers,
     workflows,
 )
-from rota.server.schemas.base import ProblemAnswer
+from rota.server.schemas.common import ProblemResponse
 from rota.server.schemas.jobs import NewJob
 from rota.server.settings import BODY_OVERHEAD, MASKED, Auth, ServerSettings
-from rota.server.visits import Server
 
 VERSION: Final = version("rota")
-DESCRIPTION: Final = """Everything Rota can do, for any language. Success means stored. An error is `problem+json` with
-`success`, `message` and a `code`. A POST with an Idempotency-Key can be sent again."""
+DESCRIPTION: Final = """The HTTP API of Rota. A 2xx response means that the change is stored. Errors are `problem+json`
+with a `code` and a `detail`. A POST with an Idempotency-Key can be repeated safely."""
 ROUTERS: Final = (
-    jobs.router, queues.router, workers.router, workflows.router, schedules.router, dead.router, operations.router,
-    events.router, access.router, health.router, overview.router, dashboard.router,
-)  # fmt: skip
+    jobs.router,
+    queues.router,
+    tasks.router,
+    locks.router,
+    workers.router,
+    workflows.router,
+    schedules.router,
+    dead_letters.router,
+    bulk_operations.router,
+    events.router,
+    login.router,
+    audit_log.router,
+    health.router,
+    overview.router,
+    search_suggestions.router,
+    metrics.router,
+    scaling.router,
+    legacy_compatibility.router,
+    dashboard.router,
+)
 
 
 def create_app(
@@ -51,38 +78,50 @@ def create_app(
     mask: Sequence[str] = MASKED,
     max_readers: int = 200,
     trace_url: str | None = None,
+    default_task: str | None = None,
 ) -> FastAPI:
-    """The HTTP API of a `Rota`, to be served, or mounted in an application of yours: `app.mount("/rota", …)`.
+    """Returns the HTTP API as an ASGI application, to be served or mounted: `app.mount("/rota", create_app(rota))`.
 
-    `auth` is "tokens" (see `rota token`), "none" (everybody is an admin; only this machine is served), or a function
-    that takes the request and returns an `Identity`, or None. `trace_url`, as https://tracing.example/trace/{trace_id},
-    is where the dashboard links the traces of jobs to. Raises ConfigurationError.
+    `auth` is "tokens" (see `rota token`), "none" (every caller is an admin, and only loopback requests are served), or
+    a function that takes the request and returns an `Identity`, or None. `trace_url`, such as
+    https://tracing.example/trace/{trace_id}, is the target of the dashboard's trace links. `default_task` is the task
+    of a `POST /` whose `name` is not that of a task. Raises ConfigurationError.
     """
     settings = ServerSettings(
-        auth=auth, cors_origins=tuple(cors_origins), mask=tuple(mask), max_readers=max_readers, trace_url=trace_url
+        auth=auth,
+        cors_origins=tuple(cors_origins),
+        mask=tuple(mask),
+        max_readers=max_readers,
+        trace_url=trace_url,
+        default_task=default_task,
     )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
         for task in app.state.rota_server.background:
-            task.cancel()  # a worker, or another server, goes on with it
+            task.cancel()  # a worker or another server resumes the operation
         await rota.close()
 
-    # The pages at /docs and /redoc would load scripts from elsewhere.
+    # No /docs and /redoc: these pages load scripts from other hosts.
     app = Application(
-        title="Rota", version=VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan,
+        title="Rota",
+        version=VERSION,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
         separate_input_output_schemas=False,
-        # Rota has a span of its own for a request, see `rota.otel`.
+        # Rota creates its own span for a request; see `rota.otel`.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
-    )  # fmt: skip
+    )
     app.state.rota_server = Server(rota, settings)
     app.state.rota_routes = api_routes()
-    app.router.routes.insert(0, jobs.QUICK)
+    app.router.routes.insert(0, jobs.FAST_ENQUEUE)
     for router in ROUTERS:
         app.include_router(router)
     app.router.routes += dashboard.routes()
-    problems.install(app)
+    problem_responses.install(app)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -91,17 +130,18 @@ def create_app(
             allow_headers=["Authorization", "Content-Type", HEADER, "Last-Event-ID"],
             expose_headers=[REPLAYED, "Retry-After"],
         )
-    app.add_middleware(Guard, max_body=rota.max_payload + BODY_OVERHEAD)
+    app.add_middleware(BodyLimit, max_body=rota.tasks.max_payload + BODY_OVERHEAD)
+    app.add_middleware(SecurityHeaders)
     for one in reversed(rota.middleware):
         app.add_middleware(one.serve)
     return app
 
 
 class Application(FastAPI):
-    """FastAPI, with a document that says what every route has in common."""
+    """FastAPI with an OpenAPI document that has roles, errors and the idempotency header of each route."""
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document."""
+        """Returns the OpenAPI document."""
         if self.openapi_schema is None:
             self.openapi_schema = _complete(super().openapi())
         return self.openapi_schema
@@ -110,29 +150,30 @@ class Application(FastAPI):
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     known: dict[str, Any] = components.setdefault("schemas", {})
-    for name, model in (("Problem", ProblemAnswer), ("NewJob", NewJob)):
+    for name, model in (("Problem", ProblemResponse), ("NewJob", NewJob)):
         known[name] = model.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(known[name].pop("$defs", {}))
     for unused in ("HTTPValidationError", "ValidationError"):
         known.pop(unused, None)
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "`rota token create`"},
-        "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": f"with {CSRF_HEADER} on changes"},
+        "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": f"with {CSRF_HEADER} for changes"},
     }
     roles = {(method.lower(), route.path): role_of(route) for route in api_routes() for method in route.methods or ()}
-    refusal = {
-        "description": "Why not, and what to do.",
-        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    error = {
+        "description": "The error: what happened and what to do.",
+        "content": {problem_responses.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     for path, methods in document.get("paths", {}).items():
         for method, operation in methods.items():
             operation["responses"].pop("422", None)
-            operation["responses"]["default"] = refusal
+            operation["responses"]["default"] = error
             role = roles.get((method, path))
             if role is not None:
                 operation["x-role"] = role
                 operation["security"] = [{"token": []}, {"session": []}]
-            if method == "post":
+            # The other POST requests change nothing that a repeated one could change twice.
+            if method == "post" and role not in (None, Role.VIEWER):
                 operation.setdefault("parameters", []).append(_KEY)
     return document
 
@@ -141,18 +182,18 @@ _KEY: Final = {
     "name": HEADER,
     "in": "header",
     "required": False,
-    "description": "Sent again with the same key, the request is answered as it was the first time, for a day.",
+    "description": "A repeated request with the same key gets the first response again, for 24 hours.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
 
 
 def api_routes() -> list[APIRoute]:
-    """Every route, in the order in which they are tried."""
+    """Returns all routes in matching order."""
     return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 def role_of(route: APIRoute) -> str | None:
-    """The role that a route asks for; None for one that anybody may use."""
-    asked = (route.endpoint, *(dependency.call for dependency in route.dependant.dependencies))
-    roles = (getattr(one, "role", None) for one in asked)
+    """Returns the role that a route requires; None for a public route."""
+    callables = (route.endpoint, *(dependency.call for dependency in route.dependant.dependencies))
+    roles = (getattr(one, "role", None) for one in callables)
     return next((role.value for role in roles if role is not None), None)

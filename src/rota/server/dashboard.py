@@ -1,7 +1,7 @@
-"""Serves the dashboard: the files that `make web` built, and one page for every path that a reader may open.
+"""Serves the dashboard: the files built by `make web`, and the same page for every path of the dashboard.
 
-The page says where it is mounted (`<base>`), so that the same files work under any path. Everything it loads comes from
-here, and its policy says so.
+`<base>` in the page is set to the mount path, so that the same files work under any path. The content security policy
+allows only files of this server.
 """
 
 from __future__ import annotations
@@ -21,19 +21,38 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-#: Nothing is inline but the style elements that the page's own scripts add: they carry the page's nonce.
+#: The only inline elements are the styles that the page's own scripts add; they carry the page's nonce.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
-#: The first part of every path that the dashboard has a page for; see `web/src/router.tsx`.
+#: First path segments of the dashboard's pages; see `web/src/router.tsx`.
 PAGES: Final = (
-    "login", "jobs", "workflows", "dead", "schedules", "queues", "workers", "locks", "audit",
-)  # fmt: skip
+    "login",
+    "jobs",
+    "workflows",
+    "dead",
+    "schedules",
+    "queues",
+    "workers",
+    "locks",
+    "audit",
+)
+#: For the terminal; the page below says the same at more length.
+HOW_TO_BUILD: Final = "the dashboard is not built; run `make web` in the source tree and install again, or use a wheel"
 NOT_BUILT: Final = """<!doctype html>
-<title>Rota</title>
-<p>The dashboard is not built here: run <code>make web</code> in the source tree, or install Rota from a wheel.
-<p>The HTTP API works without it: see <a href="openapi.json">openapi.json</a>.
+<html lang="en">
+<meta charset="utf-8">
+<title>Rota: the dashboard is not built</title>
+<h1>The dashboard is not part of this installation</h1>
+<p>Rota was installed from its sources, where the dashboard is not built. To get it, do one of these and restart the
+server:
+<ul>
+<li>Install a wheel of Rota: wheels contain the dashboard.
+<li>Run <code>make web</code> in the source tree. It installs Node into <code>.venv</code>. Then run the same
+<code>pip install</code> command again; an editable installation needs only the restart.
+</ul>
+<p>Workers, the command line and the HTTP API work without it: see <a href="openapi.json">openapi.json</a>.
 """
 
 router = APIRouter(tags=["dashboard"])
@@ -42,8 +61,8 @@ STATIC: Final = Path(str(resources.files("rota.server") / "static"))
 
 
 def routes() -> list[Route | Mount]:
-    """The pages and their files. They are tried after the API's own routes."""
-    files = Mount("/assets", _Hashed(directory=STATIC / "assets", check_dir=False), name="assets")
+    """Returns the routes of pages and files. They are matched after the API's routes."""
+    files = Mount("/assets", _HashedFiles(directory=STATIC / "assets", check_dir=False), name="assets")
     return [
         files,
         Route("/{name:str}.svg", show_file, methods=["GET"], include_in_schema=False),
@@ -55,23 +74,23 @@ def routes() -> list[Route | Mount]:
 
 @router.get("/", response_class=HTMLResponse)
 async def show_page(request: Request) -> Response:
-    """The dashboard's page. What it shows is decided by its own scripts, from the path."""
-    return _respond(request, 200)
+    """Returns the dashboard's page. Its scripts choose the view by the path."""
+    return _page_response(request, 200)
 
 
-def is_lost_reader(request: Request) -> bool:
-    """True for somebody who opened an address in a browser: no part of the API, and no file of a page."""
+def wants_html(request: Request) -> bool:
+    """True for a path opened in a browser that is neither part of the API nor a file of a page."""
     is_page = not any(part in request.url.path for part in ("/api/", "/assets/"))
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     return is_page and wants_page and page() is not None
 
 
-def show_lost(request: Request) -> Response:
-    """The same page, which says that there is nothing at this address and where to go on."""
-    return _respond(request, 404)
+def show_not_found(request: Request) -> Response:
+    """Returns the dashboard's page with status 404: its scripts show a not-found view."""
+    return _page_response(request, 404)
 
 
-def _respond(request: Request, status: int) -> Response:
+def _page_response(request: Request, status: int) -> Response:
     built = page()
     if built is None:
         return HTMLResponse(NOT_BUILT, 503)
@@ -84,22 +103,33 @@ def _respond(request: Request, status: int) -> Response:
 
 
 async def show_file(request: Request) -> Response:
-    """A file that stands beside the page, and keeps its name from version to version."""
-    path = STATIC / Path(request.url.path).name
-    if not path.is_file():
+    """Returns a file whose name does not change between versions."""
+    name = Path(request.url.path).name
+    if name not in _files():
         raise HTTPException(404)
-    return FileResponse(path, headers={"Cache-Control": "no-cache"})
+    return FileResponse(STATIC / name, headers={"Cache-Control": "no-cache"})
+
+
+@cache
+def _files() -> frozenset[str]:
+    """Returns the names of the files beside the page. A path of a request never reaches the file system."""
+    return frozenset(path.name for path in STATIC.glob("*") if path.is_file())
+
+
+def is_built() -> bool:
+    """True if the package contains the dashboard."""
+    return page() is not None
 
 
 @cache
 def page() -> str | None:
-    """The page as it was built; None where it was not."""
+    """Returns the built page; None if the dashboard has not been built."""
     index = STATIC / "index.html"
     return index.read_text(encoding="utf-8") if index.is_file() else None
 
 
-class _Hashed(StaticFiles):
-    """Files whose names say what is in them: they never change."""
+class _HashedFiles(StaticFiles):
+    """Files whose names contain a hash of their content, so that browsers may cache them permanently."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)

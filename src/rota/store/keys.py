@@ -8,18 +8,18 @@ belong to no queue share the slot of `~`, which no queue can be called. Nothing 
 
 from __future__ import annotations
 
-import binascii
 import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
+
+from rota.store.redis.hash_slots import SLOTS, slot_of
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """What one key is: `{name}` in `pattern` is filled in where there is one key per job, rule or caller."""
+    """Describes one key. `{name}` in `pattern` is filled in where there is one key per job, rule or caller."""
 
     pattern: str
     type: str
@@ -29,123 +29,223 @@ class KeySpec:
 
     @property
     def has_ttl(self) -> bool:
-        """True where the server itself lets it expire."""
+        """True if the server expires the key."""
         return self.expiry in _TTLS
 
 
 PERMANENT: Final = "none"
 _TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "7 days", "31 days")
 WITH_JOB: Final = "with its job"
+PREPARED: Final = "1 min; 1 h for steps of a workflow"
+WITH_WORKFLOW: Final = "with its workflow"
+SINCE_SEEN: Final = "24 h after its last registration"
 
 #: name -> spec, for the keys of one queue.
 QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
-    "meta": KeySpec("meta", "hash", "all", PERMANENT, "counters run and fence, totals, is_paused, tick, grace_until"),
-    "jobs": KeySpec("jobs", "hash", "enqueue", WITH_JOB, "run -> what was asked for: head, options, task, arguments"),
-    "runs": KeySpec("runs", "hash", "claim", WITH_JOB, "run -> what happened: state, claim, worker, times, counts"),
+    "meta": KeySpec(
+        "meta", "hash", "all", PERMANENT, "counters run, fence, totals; is_paused, server_seen, grace_until"
+    ),
+    "jobs": KeySpec("jobs", "hash", "enqueue", WITH_JOB, "run -> job record: head, options, task, arguments"),
+    "runs": KeySpec("runs", "hash", "claim", WITH_JOB, "run -> run record: state, claim, worker, times, counts"),
     "ids": KeySpec("ids", "hash", "enqueue", WITH_JOB, "chosen id -> its newest run"),
     "named": KeySpec("named", "hash", "enqueue", WITH_JOB, "run -> its chosen id"),
-    "pending": KeySpec("pending", "zset", "all", WITH_JOB, "run -> its place: priority, time it became due"),
+    "pending": KeySpec("pending", "zset", "all", WITH_JOB, "run -> score: priority, then the time it became due"),
     "scheduled": KeySpec("scheduled", "zset", "all", WITH_JOB, "run -> time it falls due, and its priority"),
-    "blocked": KeySpec("blocked", "zset", "all", WITH_JOB, "run -> its place once released"),
+    "blocked": KeySpec("blocked", "zset", "all", WITH_JOB, "run -> its pending score once released"),
     "processing": KeySpec("processing", "zset", "claim", WITH_JOB, "run -> deadline of its lease, ms"),
     "completed": KeySpec("completed", "zset", "complete", WITH_JOB, "run -> time it ended, ms"),
     "failed": KeySpec("failed", "zset", "fail", WITH_JOB, "run -> time it ended, ms: the dead letters"),
     "cancelled": KeySpec("cancelled", "zset", "cancel", WITH_JOB, "run -> time it ended, ms"),
     "stopping": KeySpec("stopping", "zset", "cancel", "with its lease", "run whose handler has yet to stop -> lease"),
-    "expiring": KeySpec("expiring", "zset", "enqueue", WITH_JOB, "run that must start by a time -> that time, ms"),
+    "expiring": KeySpec("expiring", "zset", "enqueue", WITH_JOB, "run with a start deadline -> that deadline, ms"),
     "locked": KeySpec("locked", "hash", "enqueue", WITH_JOB, "unfinished run -> the lock it asked for"),
     "locks": KeySpec("locks", "hash", "all", WITH_JOB, "lock -> its occupant: the run that is pending or processing"),
-    "lane": KeySpec("lane:{name}", "zset", "all", WITH_JOB, "runs that are due and wait for one lock -> place"),
-    "followers": KeySpec("followers", "hash", "enqueue", WITH_JOB, "run at work -> follow-up of its id, and its flags"),
+    "lane": KeySpec("lane:{name}", "zset", "all", WITH_JOB, "runs that are due and wait for one lock -> score"),
+    "follow_ups": KeySpec(
+        "follow_ups", "hash", "enqueue", WITH_JOB, "run at work -> follow-up of its id, and its flags"
+    ),
     "follows": KeySpec("follows", "hash", "enqueue", WITH_JOB, "follow-up -> the run that it waits for"),
-    "merged": KeySpec("merged", "hash", "fail", WITH_JOB, "follow-up that is no more -> the run it became a part of"),
-    "merges": KeySpec("merges", "hash", "fail", WITH_JOB, "run -> the follow-ups that it took in"),
-    "unborn": KeySpec("unborn", "zset", "prepare", "1 min", "run that has yet to be tied to its parents -> since, ms"),
-    "plans": KeySpec("plans", "hash", "prepare", "1 min", "run that is unborn -> priority, due and expiry"),
-    "tied": KeySpec("tied", "set", "prepare", WITH_JOB, "runs that come after others, while they wait for them"),
-    "needs": KeySpec("needs:{name}", "hash", "prepare", WITH_JOB, "one run's unfinished parents -> flag, latest news"),
-    "dooms": KeySpec("dooms:{name}", "hash", "deliver", WITH_JOB, "parents that keep a run from starting -> how long"),
-    "parents": KeySpec("parents", "set", "register", WITH_JOB, "runs that others come after"),
-    "heirs": KeySpec("heirs:{name}", "zset", "register", WITH_JOB, "one run's dependents -> latest news they had"),
-    "endings": KeySpec("endings", "hash", "all", WITH_JOB, "parent -> number and kind of its latest news"),
-    "legacies": KeySpec("legacies", "hash", "complete", "when delivered", "parent with news -> its result"),
-    "steps": KeySpec("steps", "set", "prepare", WITH_JOB, "runs that belong to a workflow: a purge leaves them alone"),
-    "outbox": KeySpec("outbox", "zset", "all", "when delivered", "parent with news for its dependents -> when to tell"),
+    "merged_into": KeySpec("merged_into", "hash", "fail", WITH_JOB, "merged follow-up -> the run it became a part of"),
+    "merged_from": KeySpec("merged_from", "hash", "fail", WITH_JOB, "run -> the follow-ups merged into it"),
+    "prepared": KeySpec("prepared", "zset", "prepare_dependents", PREPARED, "run that is not yet visible -> since, ms"),
+    "prepared_plans": KeySpec(
+        "prepared_plans", "hash", "prepare_dependents", PREPARED, "prepared run -> priority, due and expiry"
+    ),
+    "has_parents": KeySpec(
+        "has_parents", "set", "prepare_dependents", WITH_JOB, "runs that depend on others, while they wait for them"
+    ),
+    "parents": KeySpec(
+        "parents:{name}",
+        "hash",
+        "prepare_dependents",
+        WITH_JOB,
+        "unmet parents of one run -> latest outcome number",
+    ),
+    "failed_parents": KeySpec(
+        "failed_parents:{name}",
+        "hash",
+        "apply_parent_outcomes",
+        WITH_JOB,
+        "parents that cancelled one run -> retention",
+    ),
+    "parent_results": KeySpec(
+        "parent_results:{name}",
+        "hash",
+        "prepare_dependents",
+        WITH_JOB,
+        "results that go into the arguments of one run, by placeholder; their size and its limit",
+    ),
+    "has_dependents": KeySpec("has_dependents", "set", "register_dependents", WITH_JOB, "runs that others depend on"),
+    "dependents": KeySpec(
+        "dependents:{name}", "zset", "register_dependents", WITH_JOB, "one run's dependents -> latest outcome delivered"
+    ),
+    "outcomes": KeySpec("outcomes", "hash", "all", WITH_JOB, "parent -> number and kind of its latest outcome"),
+    "outcome_results": KeySpec(
+        "outcome_results", "hash", "complete", "when delivered", "parent with an undelivered outcome -> its result"
+    ),
+    "steps": KeySpec("steps", "set", "prepare_dependents", WITH_JOB, "runs that belong to a workflow"),
+    "outbox": KeySpec("outbox", "zset", "all", "when delivered", "parent with an undelivered outcome -> when to send"),
     "results": KeySpec("results", "hash", "complete", WITH_JOB, "run -> encoded result, unless it is null"),
     "errors": KeySpec("errors", "hash", "fail", WITH_JOB, "run -> its last error"),
     "history": KeySpec("history", "hash", "all", WITH_JOB, "run -> changes of state that its record does not show"),
-    "progress": KeySpec("progress", "hash", "progress", WITH_JOB, "run -> how far its attempt has come"),
-    "logs": KeySpec("logs", "hash", "log", WITH_JOB, "run -> sequence, lines and bytes of its log"),
-    "log": KeySpec("log:{name}", "list", "log", WITH_JOB, "one run's log lines"),
-    "waiters": KeySpec("waiters", "hash", "watch", WITH_JOB, "run -> clients that wait for its end"),
-    "rules": KeySpec("rules", "set", "finish", PERMANENT, "retention lists in use"),
-    "kept": KeySpec("kept:{name}", "list", "finish", WITH_JOB, "finished runs of one retention rule, oldest first"),
-    "slots": KeySpec("slots", "hash", "all", PERMANENT, "task -> its number; the minute in which was last counted"),
-    "tally": KeySpec("tally", "string", "all", PERMANENT, "what has happened since ever, 64 numbers for each task"),
-    "minute_tally": KeySpec("minute_tally", "string", "all", PERMANENT, "the tally as the latest minute began"),
-    "hour_tally": KeySpec("hour_tally", "string", "all", PERMANENT, "the tally as the latest hour began"),
-    "minute": KeySpec("minute:{name}", "string", "all", "25 h", "what one minute added to the tally"),
-    "hour": KeySpec("hour:{name}", "string", "all", "31 days", "what one hour added to the tally"),
-    "column": KeySpec("column:{name}", "string", "enqueue", WITH_JOB, "slots of the tasks of 1,024 runs, a byte each"),
-    "chunks": KeySpec("chunks", "hash", "enqueue", WITH_JOB, "first seven characters of runs -> how many there are"),
+    "progress": KeySpec("progress", "hash", "save_progress", WITH_JOB, "run -> progress of its attempt"),
+    "logs": KeySpec("logs", "hash", "append_log", WITH_JOB, "run -> sequence, lines and bytes of its log"),
+    "log": KeySpec("log:{name}", "list", "append_log", WITH_JOB, "one run's log lines"),
+    "waiters": KeySpec("waiters", "hash", "watch_run_end", WITH_JOB, "run -> clients that wait for its end"),
+    "retention_rules": KeySpec("retention_rules", "set", "complete", PERMANENT, "retention lists in use"),
+    "kept": KeySpec("kept:{name}", "list", "complete", WITH_JOB, "finished runs of one retention rule, oldest first"),
+    "task_numbers": KeySpec("task_numbers", "hash", "all", PERMANENT, "task -> its number; the last minute counted"),
+    "counters": KeySpec("counters", "string", "all", PERMANENT, "totals, 64 numbers for each task"),
+    "minute_start_counters": KeySpec(
+        "minute_start_counters", "string", "all", PERMANENT, "the counters as the latest minute began"
+    ),
+    "hour_start_counters": KeySpec(
+        "hour_start_counters", "string", "all", PERMANENT, "the counters as the latest hour began"
+    ),
+    "minute_counters": KeySpec(
+        "minute_counters:{name}", "string", "all", "25 h", "what one minute added to the counters"
+    ),
+    "hour_counters": KeySpec("hour_counters:{name}", "string", "all", "31 days", "what one hour added to the counters"),
+    "task_index": KeySpec(
+        "task_index:{name}", "string", "enqueue", WITH_JOB, "numbers of the tasks of 1,024 runs, a byte each"
+    ),
+    "task_index_sizes": KeySpec(
+        "task_index_sizes", "hash", "enqueue", WITH_JOB, "first seven characters of runs -> how many there are"
+    ),
     "term": KeySpec("term:{name}", "zset", "enqueue", WITH_JOB, "runs with one tag, declared field or error"),
     "terms": KeySpec("terms", "hash", "enqueue", WITH_JOB, "run -> the terms that it is found by"),
-    "groups": KeySpec("groups", "hash", "fail", WITH_JOB, "group of dead letters -> class and message of its errors"),
-    "handlers": KeySpec("handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"),
+    "error_groups": KeySpec(
+        "error_groups", "hash", "fail", WITH_JOB, "group of dead letters -> class and message of its errors"
+    ),
+    "failure_handlers": KeySpec(
+        "failure_handlers", "hash", "worker", PERMANENT, "task -> options of the job that handles a failure"
+    ),
     "schedules": KeySpec("schedules", "hash", "put_schedule", PERMANENT, "schedule -> state, rule, settings, its job"),
-    "ticks": KeySpec("ticks", "zset", "fire", PERMANENT, "schedule that is not paused -> its next tick, ms"),
+    "schedule_due": KeySpec(
+        "schedule_due", "zset", "fire_schedule", PERMANENT, "schedule that is not paused -> its next tick, ms"
+    ),
     "idle": KeySpec("idle", "zset", "claim", "with its worker", "worker that waits, and its next claim -> since"),
-    "beats": KeySpec("beats", "hash", "heartbeat", "with its worker", "worker -> time of its last heartbeat, ms"),
+    "heartbeats": KeySpec("heartbeats", "hash", "heartbeat", "with its worker", "worker -> its last heartbeat, ms"),
     "events": KeySpec("events", "stream", "all", "capped", "one entry per transition"),
-    "calls": KeySpec("calls:{name}", "string", "all", "10 min", "outcome of a caller's latest call of one kind"),
-    "call": KeySpec("call:{name}", "string", "all", "10 min", "outcome of one rare call, by its token"),
-    "firsts": KeySpec("firsts:{name}", "string", "enqueue", "24 h", "the run that a call with an idempotency key made"),
+    "last_reply": KeySpec(
+        "last_reply:{name}", "string", "all", "10 min", "reply to a caller's latest call of one kind"
+    ),
+    "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
+    "repairs": KeySpec("repairs", "hash", "all", "7 days", "damaged value that was replaced -> when, and what it was"),
+    "once": KeySpec("once:{name}", "string", "enqueue", "24 h", "idempotency token -> the run that it made"),
 }
 
 #: name -> spec, for the keys that belong to no queue.
 GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "format": KeySpec("format", "string", "client", PERMANENT, "version of the stored format"),
+    "meta": KeySpec("meta", "hash", "client", PERMANENT, "`waits`, written before a wait for replicas"),
     "queues": KeySpec("queues", "set", "client", PERMANENT, "names of the queues ever used"),
-    "shards": KeySpec("shards", "hash", "enlist", PERMANENT, "queue that is spread over several -> how many"),
-    "recurring": KeySpec("recurring", "set", "client", PERMANENT, "names of the queues that have had schedules"),
-    "workers": KeySpec("workers", "hash", "announce", "24 h after its last sign", "worker -> what it says of itself"),
-    "seen": KeySpec("seen", "zset", "announce", "24 h after its last sign", "worker -> last sign of life, ms"),
-    "drains": KeySpec("drains", "set", "drain", "24 h after its last sign", "workers that are to leave"),
-    "flow": KeySpec(
-        "flow:{name}", "hash", "open_flow", "a day after its end", "one workflow: graph, state, its steps'"
+    "shards": KeySpec("shards", "hash", "register_queues", PERMANENT, "sharded queue -> number of shards"),
+    "schedule_queues": KeySpec(
+        "schedule_queues", "set", "client", PERMANENT, "names of the queues that have had schedules"
     ),
-    "flows": KeySpec("flows", "zset", "open_flow", "with its workflow", "workflow -> when it was committed, ms"),
-    "flow_due": KeySpec(
-        "flow_due", "zset", "advance", "with its workflow", "workflow that waits for a decision -> when"
+    "workers": KeySpec("workers", "hash", "renew_registration", SINCE_SEEN, "worker -> its registry entry, JSON"),
+    "worker_seen": KeySpec("worker_seen", "zset", "renew_registration", SINCE_SEEN, "worker -> last registration, ms"),
+    "draining": KeySpec(
+        "draining", "hash", "drain_worker", SINCE_SEEN, 'worker that was asked to stop -> "operator" or "planner"'
     ),
-    "held": KeySpec(
-        "held", "zset", "turn", "with its workflow", "workflow that is held or parked, and waits for a human -> since"
+    "barred_machines": KeySpec(
+        "barred_machines",
+        "zset",
+        "bar_machine",
+        "24 h after it was barred",
+        "machine that is about to be removed -> since, ms",
     ),
-    "places": KeySpec("places:{name}", "zset", "turn", "with its workflow", "workflows of one name that may advance"),
-    "queued": KeySpec(
-        "queued:{name}", "zset", "turn", "with its workflow", "workflows of one name that wait for a place"
+    "planner": KeySpec(
+        "planner",
+        "hash",
+        "take_planner_lease",
+        PERMANENT,
+        "the planner lease: fence, holder, until; the latest decision recorded",
     ),
-    "operation": KeySpec("operation:{name}", "hash", "operations", "7 days", "one operation: what, and how far it is"),
-    "operations": KeySpec("operations", "zset", "operations", "with its operation", "operation -> when it was made"),
+    "scaling_settings": KeySpec(
+        "scaling_settings", "string", "change_scaling_settings", PERMANENT, "settings changed at run time, JSON"
+    ),
+    "scaling_decisions": KeySpec(
+        "scaling_decisions",
+        "stream",
+        "record_scaling_decision",
+        "capped",
+        "decisions of the planner with their reasons, for 30 days",
+    ),
+    "scaling_launches": KeySpec(
+        "scaling_launches",
+        "hash",
+        "save_launch",
+        "when its machines have registered",
+        "token of a launch -> how many machines, since when, and which",
+    ),
+    "workflow": KeySpec(
+        "workflow:{name}", "hash", "open_workflow", "a day after its end", "one workflow: graph, state, steps"
+    ),
+    "workflow_results": KeySpec(
+        "workflow_results:{name}",
+        "hash",
+        "record_step_outcomes",
+        "a day after its end",
+        "results of one workflow's steps and items",
+    ),
+    "workflows": KeySpec("workflows", "zset", "open_workflow", WITH_WORKFLOW, "workflow -> when it was opened, ms"),
+    "workflow_due": KeySpec(
+        "workflow_due", "zset", "record_step_outcomes", WITH_WORKFLOW, "workflow that needs a decision -> when"
+    ),
+    "stuck_workflows": KeySpec(
+        "stuck_workflows", "zset", "save_workflow_decision", WITH_WORKFLOW, "workflow that is held or parked -> since"
+    ),
+    "active_workflows": KeySpec(
+        "active_workflows:{name}", "zset", "save_workflow_decision", WITH_WORKFLOW, "workflows of one name that may run"
+    ),
+    "waiting_workflows": KeySpec(
+        "waiting_workflows:{name}", "zset", "save_workflow_decision", WITH_WORKFLOW, "workflows of one name that wait"
+    ),
+    "operation": KeySpec("operation:{name}", "hash", "bulk", "7 days", "one bulk operation and its progress"),
+    "operations": KeySpec("operations", "zset", "bulk", "with its operation", "bulk operation -> when it was made"),
     "operation_due": KeySpec(
-        "operation_due", "zset", "operations", "with its operation", "operation that goes on -> when to see to it"
+        "operation_due", "zset", "bulk", "with its operation", "unfinished bulk operation -> when a driver may take it"
     ),
-    "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and operations"),
-    "tasks": KeySpec("tasks", "hash", "announce", PERMANENT, "task -> schema and defaults, as workers announce them"),
+    "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and bulk operations"),
+    "tasks": KeySpec("tasks", "hash", "worker", PERMANENT, "task -> schema and defaults, as workers publish them"),
     "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),
     "token_uses": KeySpec("token_uses", "hash", "server", PERMANENT, "API token -> when it was last used, ms"),
     "session": KeySpec("session:{name}", "string", "server", "12 h", "a login, by the hash of its cookie"),
-    "misses": KeySpec("misses:{name}", "string", "server", "60 s", "failed logins from one address"),
-    "answer": KeySpec("answer:{name}", "string", "server", "24 h", "what a POST with an idempotency key was answered"),
-    "audit": KeySpec("audit", "stream", "server", "capped", "who changed what over HTTP, before and after"),
+    "login_failures": KeySpec("login_failures:{name}", "string", "server", "60 s", "failed logins from one address"),
+    "http_reply": KeySpec("http_reply:{name}", "string", "server", "24 h", "reply to a POST with an idempotency key"),
+    "audit": KeySpec("audit", "stream", "server", "capped", "logins and changes: who, from where, before and after"),
+    "audit_callers": KeySpec(
+        "audit_callers", "zset", "server", "with its entries", "caller -> number of its audit entries"
+    ),
+    "audit_of": KeySpec("audit_of:{name}", "list", "server", "with its entries", "ids of one caller's audit entries"),
 }
 
-#: Events a queue keeps, about.
-EVENTS_KEPT: Final = 10_000
-#: Entries the audit log keeps, about.
+#: Queue of the doctor's trial job. No user's queue can have this name.
+TRIAL_QUEUE: Final = "~doctor"
+#: Entries that the audit log keeps.
 AUDIT_KEPT: Final = 10_000
-#: Of a cluster.
-SLOTS: Final = 16_384
 _FAIL: Final = "-fail"
 _SHARD: Final = re.compile(r".+~([0-9]{1,3})of([1-9][0-9]{0,2})")
 #: What a script calls the keys of the queue's failures: `fail_pending` is `pending` of `mail-fail`.
@@ -177,7 +277,7 @@ class Keys:
         return f"{self.namespace}:{{~}}:{filled}"
 
     def inbox(self, participant: str) -> str:
-        """The channel on which a worker or client is told things."""
+        """The channel on which a worker or client is notified."""
         return self.inbox_prefix + participant
 
     def _prefix(self, queue: str) -> str:
@@ -189,17 +289,8 @@ class Keys:
         return prefix
 
 
-@lru_cache(maxsize=10_000)
-def slot_of(key: str) -> int:
-    """The slot of a key in a cluster: a digest of what stands between its first braces."""
-    start = key.find("{")
-    end = key.find("}", start + 1)
-    tag = key[start + 1 : end] if start >= 0 and end > start + 1 else key
-    return binascii.crc_hqx(tag.encode(), 0) % SLOTS
-
-
 def tag_of(queue: str) -> str:
-    """What gives the keys of a queue their slot: its name. For a shard, a slot in the middle of its share of them all.
+    """The hash tag of a queue: its name. For a shard, a tag whose hash slot is in the middle of its share of all slots.
 
     Nodes serve ranges of slots, so `mail~3of8.21` is in the third eighth, wherever that is served. Names as they are
     would fall on nodes as dice do: of six shards four on one of three.
@@ -234,6 +325,6 @@ def spec_of(key: str, namespace: str) -> KeySpec | None:
 
 
 def is_permanent(key: str, namespace: str) -> bool:
-    """True for a key that may stay in the server for ever, or as long as the jobs and workers it speaks of."""
+    """True for a key without a TTL: permanent, or removed with the job or worker it belongs to."""
     spec = spec_of(key, namespace)
     return spec is not None and not spec.has_ttl

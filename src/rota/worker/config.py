@@ -1,4 +1,4 @@
-"""How a worker is set up. Checked where it is made; the same for the CLI and for code."""
+"""The configuration of a worker, for the CLI and for code. Validated when it is created."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from rota.core.job import checked_queue
+from rota.core.ids import checked_queue
 from rota.errors import InvalidOption
 from rota.store.keys import failures_of
 
-#: Seconds that handlers get to finish after the first signal: below the 30 s of Kubernetes.
+#: How long handlers may run on after the first signal: less than the 30 s of Kubernetes.
 GRACE_S: Final = 25.0
 MAX_CONCURRENCY: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """What `rota worker` was asked for."""
+    """The options of `rota worker`."""
 
     app: str
     queues: tuple[str, ...] = ("default",)
-    #: Queue -> share of the slots' attention; empty means strictly in the order of `queues`.
+    #: The weight of each queue; empty means strictly in the order of `queues`.
     weights: tuple[int, ...] = ()
     concurrency: int | Literal["auto"] = 10
     processes: int = 1
@@ -32,10 +32,12 @@ class WorkerConfig:
     max_jobs: int | None = None
     max_rss_mb: int | None = None
     name: str | None = None
-    #: How the runners log, text or json, and from which level on; None leaves that to the program.
+    #: The log format of the runners, text or json, and the lowest level; None leaves logging to the program.
     log_format: str | None = None
     log_level: str = "info"
-    #: Where /metrics, /healthz and /readyz are served; None: nowhere. 0 lets the system choose a port.
+    #: Which failures are logged with their traceback: the last one of each job, or all.
+    log_tracebacks: Literal["last", "all"] = "last"
+    #: The port of /metrics, /healthz and /readyz; None for none. With 0 the system chooses one.
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
 
@@ -52,6 +54,8 @@ class WorkerConfig:
             raise InvalidOption("processes", f"{self.processes!r} is not 1 to 1,024")
         if self.log_format not in (None, "text", "json"):
             raise InvalidOption("log_format", f"{self.log_format!r} is neither text nor json")
+        if self.log_tracebacks not in ("last", "all"):
+            raise InvalidOption("log_tracebacks", f"{self.log_tracebacks!r} is neither last nor all")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65_535:
             raise InvalidOption("metrics_port", f"{self.metrics_port!r} is not 0 to 65,535")
         if self.grace < 0:
@@ -62,7 +66,7 @@ class WorkerConfig:
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The queues it serves, in order: each one asked for, and behind it its failures, unless asked for too."""
+        """The queues it serves, in order: each of `queues`, followed by its failure queue unless that is listed."""
         served: list[str] = []
         for queue in self.queues:
             served.append(queue)
@@ -71,7 +75,7 @@ class WorkerConfig:
         return tuple(served)
 
     def spread(self, shards: Mapping[str, Sequence[str]]) -> WorkerConfig:
-        """The same with the shards of each queue in its place, which share its weight."""
+        """The same with the shards of each queue in its place; they share its weight."""
         if all(list(names) == [queue] for queue, names in shards.items()):
             return self
         whole = math.lcm(*(len(names) for names in shards.values()))
@@ -84,7 +88,7 @@ class WorkerConfig:
 
     @property
     def first_concurrency(self) -> int:
-        """Slots at the start: the number asked for, or a modest one that `auto` grows from."""
+        """Slots at the start: the configured number, or a modest one that `auto` grows from."""
         return max(4, 2 * (os.cpu_count() or 1)) if self.concurrency == "auto" else self.concurrency
 
 

@@ -1,72 +1,80 @@
-"""Keeps the leases of a worker alive, and hears which of them are gone. Runs where no user code can hold it up."""
+"""Renews the leases of a worker, and stops handlers whose lease is gone. Runs where no user code can block it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Final
 
 from rota.errors import StoreError, StoreUnavailable
-from rota.store.store import Store
-from rota.worker.flights import Flights
-from rota.worker.tower import Tower
+from rota.store.job_store import JobStore
+from rota.worker.claim_queues import ClaimQueues
+from rota.worker.dispatcher import Dispatcher
+from rota.worker.running_jobs import RunningJobs
 
 logger = logging.getLogger("rota.worker")
 
 #: A third of a lease: one heartbeat may get lost, and the next is still in time.
 HEARTBEAT_S: Final = 1.5
-#: One that has had no answer for this long may have got lost with its connection: another is sent beside it, on one of
-#: its own.
+#: A heartbeat without an answer for this long may have got lost with its connection: another is sent on a separate one.
 SLOW_S: Final = 0.5
-#: After one that failed, or is slow, the next comes this soon.
+#: The pause after a heartbeat that failed, or is slow.
 AGAIN_S: Final = 0.1
 
 
 class Heartbeat:
-    """Extends every lease that the worker holds; handlers whose lease is gone are stopped."""
+    """Extends every lease that the worker holds."""
 
-    def __init__(self, store: Store, flights: Flights, tower: Tower) -> None:
+    def __init__(self, store: JobStore, queues: ClaimQueues, running: RunningJobs, dispatcher: Dispatcher) -> None:
         self._store = store
-        self._flights = flights
-        self._tower = tower
-        #: When the server last took one for every lease; by the loop's clock.
+        self._queues = queues
+        self._running = running
+        self._dispatcher = dispatcher
+        #: When the server last accepted a heartbeat for every lease; by the loop's clock.
         self.accepted_at = 0.0
+        #: Queue -> when the last heartbeat for it that was answered was sent.
+        self._answered_at: dict[str, float] = {}
 
     async def run(self) -> None:
-        """For ever. Without a job there is nothing to say."""
+        """Runs until cancelled. Without leases nothing is sent."""
         is_well = True
         async with asyncio.TaskGroup() as beats:
             while True:
                 await asyncio.sleep(HEARTBEAT_S if is_well else AGAIN_S)
-                if not self._flights.by_run:
+                if not self._running.by_run:
                     is_well, self.accepted_at = True, asyncio.get_running_loop().time()
                     continue
-                beat = beats.create_task(self._try(is_aside=not is_well), name="rota-beat")
+                beat = beats.create_task(self._try(is_separate=not is_well), name="rota-beat")
                 answered, _ = await asyncio.wait((beat,), timeout=SLOW_S)
                 is_well = bool(answered) and beat.result()
 
-    async def beat(self, *, is_aside: bool = False) -> None:
-        """Once. What cannot be said of one queue does not keep the others from being heard."""
-        said = (self._beat(queue, held, is_aside=is_aside) for queue, held in self._flights.held().items())
-        for outcome in await asyncio.gather(*said, return_exceptions=True):
-            if outcome is not None:
-                raise outcome
+    async def beat(self, *, is_separate: bool = False) -> None:
+        """Sends one heartbeat for each queue. An error in one queue does not affect the others."""
+        beats = (self._beat(queue, leases, is_separate=is_separate) for queue, leases in self._running.leases().items())
+        for error in await asyncio.gather(*beats, return_exceptions=True):
+            if error is not None:
+                raise error
         self.accepted_at = asyncio.get_running_loop().time()
 
-    async def _beat(self, queue: str, held: list[tuple[str, str]], *, is_aside: bool) -> None:
-        claims = dict(held)
-        for run, why in (await self._store.heartbeat(queue, held, is_aside=is_aside)).items():
-            self._tower.stop_claim(queue, run, claims[run], why)
+    async def _beat(self, queue: str, leases: list[tuple[str, str]], *, is_separate: bool) -> None:
+        claims = dict(leases)
+        sent_at = asyncio.get_running_loop().time()
+        given_up = self._queues.give_up_overdue(queue, self._answered_at.get(queue, -math.inf), sent_at)
+        refused = await self._store.heartbeat(queue, leases, given_up=given_up, on_separate_connection=is_separate)
+        self._answered_at[queue] = sent_at
+        for run, why in refused.items():
+            self._dispatcher.stop_claim(queue, run, claims[run], why)
 
-    async def _try(self, *, is_aside: bool) -> bool:
-        """True unless it is worth trying again at once.
+    async def _try(self, *, is_separate: bool) -> bool:
+        """Returns False when it is worth trying again at once.
 
-        Nobody is robbed after a long outage, as the server lets a whole lease pass when it is back. A short one is not
-        noticed there: then the next heartbeat must come before the lease runs out.
+        After a long outage no lease is reclaimed: the server lets a whole lease pass when it is back. A short outage is
+        not noticed there: then the next heartbeat must come before the lease runs out.
         """
         try:
-            await self.beat(is_aside=is_aside)
+            await self.beat(is_separate=is_separate)
         except StoreError as error:
-            logger.debug("no heartbeat: %s", error)
+            logger.debug("heartbeat failed: %s", error)
             return not isinstance(error, StoreUnavailable)
         return True

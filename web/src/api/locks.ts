@@ -1,20 +1,22 @@
-/** Locks that are held or wanted. */
+/** Locks: holders and waiters. */
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
 
-import { answer, api, type Schemas } from "@/api/client";
-import { keys } from "@/api/keys";
-import { moves } from "@/live/changes";
+import { unwrap, api, type Schemas } from "@/api/http-client";
+import { queryKeys } from "@/api/query-keys";
+import { isStateChange } from "@/live/query-refresher";
 
 export type Lock = Schemas["Lock"];
 
 export function locksQuery(filters: { queue?: string; lock?: string }) {
   return infiniteQueryOptions({
-    queryKey: keys.locks(filters),
+    queryKey: queryKeys.locks(filters),
     queryFn: ({ pageParam }) =>
-      answer(api.GET("/api/locks", { params: { query: { ...filters, cursor: pageParam, limit: 100 } } })),
+      unwrap(api.GET("/api/locks", { params: { query: { ...filters, cursor: pageParam, limit: 100 } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.cursor ?? undefined,
-    meta: { live: (change) => moves(change) && (filters.queue === undefined || change.queue === filters.queue) },
+    meta: {
+      live: (change) => isStateChange(change) && (filters.queue === undefined || change.queue === filters.queue),
+    },
   });
 }

@@ -1,34 +1,17 @@
-/** Tasks that jobs can be enqueued for, and other names to choose from. */
+/** Tasks that jobs can be enqueued for. */
 
 import { queryOptions } from "@tanstack/react-query";
 
-import { answer, api, type Schemas } from "@/api/client";
-import { keys } from "@/api/keys";
+import { api, unwrap, type Schemas } from "@/api/http-client";
+import { queryKeys } from "@/api/query-keys";
 
 export type TaskInfo = Schemas["TaskInfo"];
 
-/** Workers announce tasks when they start: nothing tells of it. */
-const OLD_MS = 5000;
+/** No event reports that a worker has announced tasks. */
+const STALE_MS = 5000;
 
 export const tasksQuery = queryOptions({
-  queryKey: keys.tasks,
-  queryFn: async ({ signal }): Promise<readonly TaskInfo[]> => (await answer(api.GET("/api/tasks", { signal }))).tasks,
-  staleTime: OLD_MS,
+  queryKey: queryKeys.tasks,
+  queryFn: async ({ signal }): Promise<readonly TaskInfo[]> => (await unwrap(api.GET("/api/tasks", { signal }))).tasks,
+  staleTime: STALE_MS,
 });
-
-export const queueNamesQuery = queryOptions({
-  queryKey: ["names", "queues"],
-  queryFn: async ({ signal }): Promise<readonly string[]> =>
-    (await answer(api.GET("/api/queues", { signal }))).queues.map((queue) => queue.name),
-  staleTime: OLD_MS,
-});
-
-/** Words to complete a filter with: read once somebody begins to write one. */
-export function wordsQuery(isWanted: boolean) {
-  return queryOptions({
-    queryKey: ["names", "words"],
-    queryFn: ({ signal }) => answer(api.GET("/api/suggestions", { signal })),
-    staleTime: OLD_MS,
-    enabled: isWanted,
-  });
-}

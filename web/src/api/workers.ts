@@ -1,27 +1,27 @@
-/** Workers: who is there, and what each is doing. */
+/** Workers and their running jobs. */
 
 import { queryOptions } from "@tanstack/react-query";
 
-import { answer, api, type Schemas } from "@/api/client";
-import { keys } from "@/api/keys";
-import { EVERYWHERE, type Change } from "@/live/changes";
+import { unwrap, api, type Schemas } from "@/api/http-client";
+import { queryKeys } from "@/api/query-keys";
+import { NO_QUEUE, type Change } from "@/live/query-refresher";
 
 export type Worker = Schemas["Worker"];
 export type RunningJob = Schemas["RunningJob"];
 
-/** What neither starts nor ends an attempt, nor says how far it is. */
+/** Events that neither start nor end an attempt nor report progress. */
 const IDLE_VERBS: ReadonlySet<string> = new Set(["enqueue", "log", "pause", "promote", "resume", "update"]);
 
-export function concernsWorkers({ queue, verb }: Change): boolean {
-  return queue === EVERYWHERE ? verb === "worker" : !IDLE_VERBS.has(verb);
+export function affectsWorkers({ queue, verb }: Change): boolean {
+  return queue === NO_QUEUE ? verb === "worker" : !IDLE_VERBS.has(verb);
 }
 
 export const workersQuery = queryOptions({
-  queryKey: keys.workers,
-  queryFn: async (): Promise<Worker[]> => (await answer(api.GET("/api/workers"))).workers,
-  meta: { live: concernsWorkers },
+  queryKey: queryKeys.workers,
+  queryFn: async (): Promise<Worker[]> => (await unwrap(api.GET("/api/workers"))).workers,
+  meta: { live: affectsWorkers },
 });
 
 export function drainWorker(id: string) {
-  return answer(api.POST("/api/workers/{worker_id}/drain", { params: { path: { worker_id: id } } }));
+  return unwrap(api.POST("/api/workers/{worker_id}/drain", { params: { path: { worker_id: id } } }));
 }

@@ -1,37 +1,37 @@
-/** Workflows: the list, one with its graph, and what can be done to one. */
+/** Workflows: list, details and actions. */
 
 import { queryOptions, type QueryClient } from "@tanstack/react-query";
 
-import { answer, api, type Schemas } from "@/api/client";
-import { keys } from "@/api/keys";
-import type { WorkflowState } from "@/lib/states";
-import type { Change } from "@/live/changes";
+import { unwrap, api, type Schemas } from "@/api/http-client";
+import { queryKeys } from "@/api/query-keys";
+import type { WorkflowState } from "@/lib/job-and-workflow-states";
+import type { Change } from "@/live/query-refresher";
 
 export type WorkflowInfo = Schemas["WorkflowInfo"];
 export type Workflow = Schemas["Workflow"];
 export type WorkflowStep = Schemas["WorkflowStep"];
 export type WorkflowUndo = Schemas["WorkflowUndo"];
 
-/** What moves no workflow on. */
+/** Events that do not advance a workflow. */
 const IDLE_VERBS: ReadonlySet<string> = new Set(["log", "progress", "promote", "pause", "resume"]);
-const LISTED = 500;
-const GROWS_OLD_MS = 10_000;
+const MAX_LISTED = 500;
+const REFRESH_MS = 10_000;
 
 export function workflowsQuery(states: readonly WorkflowState[]) {
   return queryOptions({
-    queryKey: keys.workflows({ states }),
+    queryKey: queryKeys.workflows({ states }),
     queryFn: async ({ signal }): Promise<readonly WorkflowInfo[]> => {
-      const query = { limit: LISTED, ...(states.length > 0 ? { state: [...states] } : {}) };
-      return (await answer(api.GET("/api/workflows", { params: { query }, signal }))).workflows;
+      const query = { limit: MAX_LISTED, ...(states.length > 0 ? { state: [...states] } : {}) };
+      return (await unwrap(api.GET("/api/workflows", { params: { query }, signal }))).workflows;
     },
     meta: { live: ({ verb }) => verb === "workflow" },
   });
 }
 
-const OVER: ReadonlySet<WorkflowState> = new Set(["COMPLETED", "UNDONE", "CANCELLED"]);
+const FINISHED_STATES: ReadonlySet<WorkflowState> = new Set(["COMPLETED", "UNDONE", "CANCELLED"]);
 
-export function isOver(state: WorkflowState): boolean {
-  return OVER.has(state);
+export function isFinishedWorkflow(state: WorkflowState): boolean {
+  return FINISHED_STATES.has(state);
 }
 
 function queuesOf(workflow: Workflow): ReadonlySet<string> {
@@ -39,23 +39,23 @@ function queuesOf(workflow: Workflow): ReadonlySet<string> {
   return new Set([...workflow.steps.map(({ queue }) => queue), ...undos]);
 }
 
-export function concernsWorkflow(change: Change, id: string, workflow: Workflow | undefined): boolean {
+export function affectsWorkflow(change: Change, id: string, workflow: Workflow | undefined): boolean {
   if (change.verb === "workflow") return change.runs.includes(id);
   if (IDLE_VERBS.has(change.verb)) return false;
-  return workflow === undefined || (!isOver(workflow.state) && queuesOf(workflow).has(change.queue));
+  return workflow === undefined || (!isFinishedWorkflow(workflow.state) && queuesOf(workflow).has(change.queue));
 }
 
 export function workflowQuery(client: QueryClient, id: string) {
-  const queryKey = keys.workflow(id);
+  const queryKey = queryKeys.workflow(id);
   return queryOptions({
     queryKey,
     queryFn: async ({ signal }): Promise<Workflow> => {
       const path = { workflow_id: id };
-      return (await answer(api.GET("/api/workflows/{workflow_id}", { params: { path }, signal }))).workflow;
+      return (await unwrap(api.GET("/api/workflows/{workflow_id}", { params: { path }, signal }))).workflow;
     },
-    // Who is limited to some queues hears of its steps alone.
-    refetchInterval: ({ state: { data } }) => data !== undefined && !isOver(data.state) && GROWS_OLD_MS,
-    meta: { live: (change) => concernsWorkflow(change, id, client.getQueryData<Workflow>(queryKey)) },
+    // A token that is limited to some queues gets events for the steps only.
+    refetchInterval: ({ state: { data } }) => data !== undefined && !isFinishedWorkflow(data.state) && REFRESH_MS,
+    meta: { live: (change) => affectsWorkflow(change, id, client.getQueryData<Workflow>(queryKey)) },
   });
 }
 
@@ -66,6 +66,6 @@ export const workflowActions = {
   },
   cancel: async (id: string, undo: boolean): Promise<string> => {
     await api.POST("/api/workflows/{workflow_id}/cancel", { params: { path: { workflow_id: id } }, body: { undo } });
-    return undo ? "Cancelled: what was done is being undone" : "Cancelled";
+    return undo ? "Cancelled; completed steps are being undone" : "Cancelled";
   },
 };

@@ -1,6 +1,8 @@
+/** A section with a frame and a title. */
+
 import type { ComponentProps, ReactNode } from "react";
 
-import { classes } from "@/lib/classes";
+import { classNames } from "@/lib/class-names";
 
 interface PanelProps extends Omit<ComponentProps<"section">, "title"> {
   title?: ReactNode;
@@ -12,7 +14,7 @@ interface PanelProps extends Omit<ComponentProps<"section">, "title"> {
 
 export function Panel({ title, actions, isFlush = false, className, children, ...rest }: PanelProps) {
   return (
-    <section className={classes("min-w-0 rounded-lg border bg-surface", className)} {...rest}>
+    <section className={classNames("min-w-0 rounded-lg border bg-surface", className)} {...rest}>
       {title !== undefined && (
         <header className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b px-4 py-1.5">
           <h2 className="text-[13px] font-semibold">{title}</h2>

@@ -1,7 +1,7 @@
 import { Tabs as Radix } from "radix-ui";
 import type { ReactNode } from "react";
 
-/** Views of one thing. Which one is shown belongs into the URL. */
+/** Tabs. The selected tab belongs in the URL. */
 export function Tabs<V extends string>({
   label,
   value,
@@ -14,7 +14,11 @@ export function Tabs<V extends string>({
   tabs: readonly { value: V; label: ReactNode; content: ReactNode }[];
 }) {
   return (
-    <Radix.Root value={value} onValueChange={(chosen) => onChange(chosen as V)} className="flex min-w-0 flex-col gap-4">
+    <Radix.Root
+      value={value}
+      onValueChange={(selected) => onChange(selected as V)}
+      className="flex min-w-0 flex-col gap-4"
+    >
       <Radix.List aria-label={label} className="flex gap-1 overflow-x-auto border-b">
         {tabs.map((tab) => (
           <Radix.Trigger

@@ -1,10 +1,10 @@
-/** Short news of what was done, or could not be. Read aloud politely; an error stays until it is closed. */
+/** Toast notifications. Announced politely; an error stays until it is closed. */
 
 import { X } from "lucide-react";
 import { createContext, useCallback, useContext, useMemo, useState, type ReactNode } from "react";
 
-import { IconButton } from "@/components/button";
-import { classes } from "@/lib/classes";
+import { IconButton } from "@/components/buttons";
+import { classNames } from "@/lib/class-names";
 
 interface Toast {
   readonly id: number;
@@ -12,15 +12,15 @@ interface Toast {
   readonly isError: boolean;
 }
 
-interface Toasts {
-  /** It is done. */
-  say: (text: ReactNode) => void;
-  /** It could not be done. */
-  complain: (error: unknown) => void;
+interface ToastApi {
+  /** The action succeeded. */
+  success: (text: ReactNode) => void;
+  /** The action failed. */
+  error: (error: unknown) => void;
 }
 
-const ToastContext = createContext<Toasts>({ say: () => undefined, complain: () => undefined });
-const SHOWN_MS = 5000;
+const ToastContext = createContext<ToastApi>({ success: () => undefined, error: () => undefined });
+const VISIBLE_MS = 5000;
 let lastId = 0;
 
 export function ToastProvider({ children }: { children: ReactNode }) {
@@ -30,14 +30,14 @@ export function ToastProvider({ children }: { children: ReactNode }) {
     (text: ReactNode, isError: boolean) => {
       const id = ++lastId;
       setToasts((now) => [...now.slice(-3), { id, text, isError }]);
-      if (!isError) setTimeout(() => close(id), SHOWN_MS);
+      if (!isError) setTimeout(() => close(id), VISIBLE_MS);
     },
     [close],
   );
   const value = useMemo(
     () => ({
-      say: (text: ReactNode) => show(text, false),
-      complain: (error: unknown) => show(error instanceof Error ? error.message : String(error), true),
+      success: (text: ReactNode) => show(text, false),
+      error: (error: unknown) => show(error instanceof Error ? error.message : String(error), true),
     }),
     [show],
   );
@@ -53,12 +53,12 @@ export function ToastProvider({ children }: { children: ReactNode }) {
         {toasts.map((toast) => (
           <div
             key={toast.id}
-            className={classes(
+            className={classNames(
               "pointer-events-auto flex max-w-md animate-[appear_150ms_ease-out] items-start gap-2 rounded-lg border bg-raised py-2 pr-2 pl-4 shadow-pop",
               toast.isError && "border-failed",
             )}
           >
-            <p className={classes("min-w-0 py-1 break-words", toast.isError && "text-failed")}>{toast.text}</p>
+            <p className={classNames("min-w-0 py-1 break-words", toast.isError && "text-failed")}>{toast.text}</p>
             <IconButton label="Dismiss" className="size-6 shrink-0" onClick={() => close(toast.id)}>
               <X className="size-3.5" />
             </IconButton>
@@ -69,6 +69,6 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   );
 }
 
-export function useToasts(): Toasts {
+export function useToast(): ToastApi {
   return useContext(ToastContext);
 }

@@ -1,34 +1,36 @@
+/** The audit page: who changed what. */
+
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useCallback } from "react";
 
-import { ApiError } from "@/api/client";
-import { auditQuery } from "@/api/audit";
-import { useMay } from "@/api/session";
+import { auditQuery } from "@/api/audit-log";
+import { ApiError } from "@/api/http-client";
+import { useHasRole } from "@/api/session";
 import { AuditList } from "@/components/audit/audit-list";
-import { FilterField } from "@/components/filter-field";
-import { Empty, Failure, FilteredEmpty, Loading } from "@/components/looks";
-import { More } from "@/components/more";
-import { Page } from "@/components/page";
-import { usePolling } from "@/live/polling";
-import type { AuditSearch } from "@/routes/audit.search";
+import { LoadMoreButton } from "@/components/load-more-button";
+import { EmptyState, ErrorState, NoMatches, LoadingState } from "@/components/loading-empty-error-states";
+import { PageLayout } from "@/components/page-layout";
+import { SearchField } from "@/components/search-field";
+import { usePausablePolling } from "@/live/use-pausable-polling";
+import type { AuditSearch } from "@/routes/audit.search-params";
 
-const route = getRouteApi("/inside/audit");
-const LOOK_MS = 5000;
+const route = getRouteApi("/authenticated/audit");
+const POLL_MS = 5000;
 
 export function AuditRoute() {
-  const isAdmin = useMay("admin");
+  const isAdmin = useHasRole("admin");
   return (
-    <Page title="Audit" lead={isAdmin ? "What was changed over HTTP and in this dashboard, and by whom." : undefined}>
-      {isAdmin ? <Changes /> : <Failure error={new ApiError("The audit log is for admins.", 403, "forbidden")} />}
-    </Page>
+    <PageLayout title="Audit" lead={isAdmin ? "Changes made through the API and this dashboard" : undefined}>
+      {isAdmin ? <Changes /> : <ErrorState error={new ApiError("Requires the admin role.", 403, "forbidden")} />}
+    </PageLayout>
   );
 }
 
 function Changes() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const audit = useInfiniteQuery({ ...auditQuery(search), refetchInterval: usePolling(LOOK_MS) });
+  const audit = useInfiniteQuery({ ...auditQuery(search), refetchInterval: usePausablePolling(POLL_MS) });
   const filter = useCallback(
     (change: AuditSearch) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true }),
     [navigate],
@@ -42,27 +44,28 @@ function Changes() {
   return (
     <>
       <div className="flex flex-wrap gap-2">
-        <FilterField label="Job or queue" value={search.target ?? ""} onChange={byTarget} />
-        <FilterField label="Action, as pause" value={search.action ?? ""} onChange={byAction} />
-        <FilterField label="Who" value={search.who ?? ""} onChange={byWho} />
+        <SearchField label="Job or queue" value={search.target ?? ""} onChange={byTarget} />
+        <SearchField label="Action (for example pause)" value={search.action ?? ""} onChange={byAction} />
+        <SearchField label="User" value={search.who ?? ""} onChange={byWho} />
       </div>
       {entries === undefined ? (
         audit.error ? (
-          <Failure error={audit.error} onRetry={() => void audit.refetch()} />
+          <ErrorState error={audit.error} onRetry={() => void audit.refetch()} />
         ) : (
-          <Loading lines={8} />
+          <LoadingState lines={8} />
         )
       ) : entries.length > 0 ? (
         <AuditList entries={entries} />
       ) : isFiltered ? (
-        <FilteredEmpty
-          what="changes"
-          onClear={() => filter({ who: undefined, action: undefined, target: undefined })}
-        />
+        <NoMatches what="changes" onClear={() => filter({ who: undefined, action: undefined, target: undefined })} />
       ) : (
-        <Empty title="Nothing has been changed yet">Pausing, cancelling, redriving: each shows up here.</Empty>
+        <EmptyState title="No changes yet">Actions such as pause, cancel and redrive appear here.</EmptyState>
       )}
-      <More hasMore={audit.hasNextPage} isBusy={audit.isFetchingNextPage} onMore={() => void audit.fetchNextPage()} />
+      <LoadMoreButton
+        hasMore={audit.hasNextPage}
+        isBusy={audit.isFetchingNextPage}
+        onMore={() => void audit.fetchNextPage()}
+      />
     </>
   );
 }

@@ -1,85 +1,90 @@
+/** The page of one job: explanation, actions, overview, log and history. */
+
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 
-import { ApiError } from "@/api/client";
+import { ApiError } from "@/api/http-client";
+import { jobActions } from "@/api/job-actions";
+import { historyQuery, jobQuery, logsQuery, parseJobId, relatedQuery, type Job, type LogLine } from "@/api/job-detail";
+import { queryKeys, removalKey } from "@/api/query-keys";
+import { useHasRole, useSession } from "@/api/session";
+import { JobStateBadge } from "@/components/badges";
+import { Button } from "@/components/buttons";
+import { CopyButton } from "@/components/copy-button";
+import { JobLink } from "@/components/job-links";
+import { AttemptTimeline } from "@/components/job/attempt-timeline";
+import { ErrorWithTraceback } from "@/components/job/error-and-traceback";
+import { JobActionButtons, type JobDialog } from "@/components/job/job-action-buttons";
 import {
-  historyQuery,
-  jobActions,
-  jobQuery,
-  logsQuery,
-  partsOf,
-  relatedQuery,
-  type Job,
-  type LogLine,
-} from "@/api/job";
-import { keys, removalOf } from "@/api/keys";
-import { useMay, useSession } from "@/api/session";
-import { StateBadge } from "@/components/badge";
-import { Button } from "@/components/button";
-import { CopyButton } from "@/components/copy";
-import { JobActions, type JobDialog } from "@/components/job/actions";
-import { Attempts } from "@/components/job/attempts";
-import { CancelDialog, DataDialog, DeleteDialog, PriorityDialog, RescheduleDialog } from "@/components/job/dialogs";
-import { ErrorReport } from "@/components/job/error-report";
-import { JobLink } from "@/components/links";
-import { JobFacts, JobLimits } from "@/components/job/facts";
-import { History } from "@/components/job/history";
-import { LogView } from "@/components/job/log-view";
-import { Progress } from "@/components/job/progress";
-import { hasRelations, Relations } from "@/components/job/relations";
-import { JsonViewer } from "@/components/json/viewer";
-import { Empty, Failure, Loaded, Loading } from "@/components/looks";
-import { Page } from "@/components/page";
+  CancelDialog,
+  DataDialog,
+  DeleteDialog,
+  PriorityDialog,
+  RescheduleDialog,
+} from "@/components/job/job-action-dialogs";
+import { JobProgress } from "@/components/job/job-progress";
+import { JobProperties, JobLimits } from "@/components/job/job-properties";
+import { LogViewer } from "@/components/job/log-viewer";
+import { hasRelations, RelatedJobsView } from "@/components/job/related-jobs";
+import { StateChangeHistory } from "@/components/job/state-change-history";
+import { JsonViewer } from "@/components/json/json-viewer";
+import { EmptyState, ErrorState, QueryContent, LoadingState } from "@/components/loading-empty-error-states";
+import { PageLayout } from "@/components/page-layout";
 import { Panel } from "@/components/panel";
 import { Tabs } from "@/components/tabs";
-import { useToasts } from "@/components/toasts";
-import { sentence, splitBy } from "@/lib/explanation";
-import { useLive } from "@/live/live";
-import type { JobView } from "@/routes/job.search";
+import { useToast } from "@/components/toasts";
+import { toSentence } from "@/lib/format-server-message";
+import { splitByNames } from "@/lib/split-by-names";
+import { useLive } from "@/live/live-provider";
+import type { JobView } from "@/routes/job.search-params";
 
 export function JobRoute() {
-  const { id } = useParams({ from: "/inside/jobs/$id" });
+  const { id } = useParams({ from: "/authenticated/jobs/$id" });
   const client = useQueryClient();
   const isPaused = useLive().status === "paused";
   const query = useQuery({ ...jobQuery(client, id), ...(isPaused ? { refetchInterval: false } : {}) });
-  if (query.error instanceof ApiError && query.error.status === 404) return <Gone id={id} />;
+  if (query.error instanceof ApiError && query.error.status === 404) return <JobNotFound id={id} />;
   if (query.data === undefined) {
     return (
-      <Page title={id}>
-        {query.error ? <Failure error={query.error} onRetry={() => void query.refetch()} /> : <Loading lines={8} />}
-      </Page>
+      <PageLayout title={id}>
+        {query.error ? (
+          <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+        ) : (
+          <LoadingState lines={8} />
+        )}
+      </PageLayout>
     );
   }
-  // Another run is another job to the page: nothing that was typed or opened is carried over.
+  // Another run resets the page: no typed text or open dialog is carried over.
   return <JobPage key={query.data.run} id={id} job={query.data} />;
 }
 
 function JobPage({ id, job }: { id: string; job: Job }) {
-  const search = useSearch({ from: "/inside/jobs/$id" });
+  const search = useSearch({ from: "/authenticated/jobs/$id" });
   const navigate = useNavigate();
   const client = useQueryClient();
   const logs = useQuery(logsQuery(client, id));
   const lines = logs.data ?? [];
-  const { dialog, ...actions } = useActions(id, job);
+  const { dialog, ...actions } = useJobActions(id, job);
   return (
-    <Page
+    <PageLayout
       title={job.jobId}
       beside={
         <>
-          <CopyButton text={job.jobId} label="Copy the id" />
-          <StateBadge state={job.status} />
+          <CopyButton text={job.jobId} label="Copy ID" />
+          <JobStateBadge state={job.status} />
         </>
       }
       lead={<span className="font-mono text-[13px]">{job.type}</span>}
-      actions={<JobActions job={job} {...actions} />}
+      actions={<JobActionButtons job={job} {...actions} />}
     >
       <p
-        aria-label="Why it is where it is"
+        aria-label="Status explanation"
         role="note"
         className="rounded-lg border bg-surface px-4 py-3 text-[15px] break-words"
       >
-        {splitBy(sentence(job.explanation), namedIn(job)).map((piece, place) =>
+        {splitByNames(toSentence(job.explanation), mentionedJobs(job)).map((piece, place) =>
           piece.isName ? <JobLink key={place} id={piece.text} className="link font-medium" /> : piece.text,
         )}
       </p>
@@ -95,7 +100,7 @@ function JobPage({ id, job }: { id: string; job: Job }) {
           })
         }
         tabs={[
-          { value: "overview", label: "Overview", content: <Overview id={id} job={job} lines={lines} /> },
+          { value: "overview", label: "Overview", content: <JobOverview id={id} job={job} lines={lines} /> },
           {
             value: "log",
             label: lines.length > 0 ? `Log (${lines.length})` : "Log",
@@ -109,18 +114,18 @@ function JobPage({ id, job }: { id: string; job: Job }) {
         ]}
       />
       {dialog}
-    </Page>
+    </PageLayout>
   );
 }
 
-/** The jobs that its explanation may speak of. */
-function namedIn(job: Job): readonly string[] {
+/** The jobs that its explanation may mention. */
+function mentionedJobs(job: Job): readonly string[] {
   return [...(job.obstacle?.jobs ?? []), job.lock_detail?.holder ?? "", job.handled_by ?? ""];
 }
 
 function JobLog({ job, lines, className }: { job: Job; lines: readonly LogLine[]; className?: string }) {
   return (
-    <LogView
+    <LogViewer
       lines={lines}
       isRunning={job.status === "PROCESSING"}
       fileName={`${job.jobId}.log`}
@@ -133,29 +138,29 @@ function HistoryTab({ id }: { id: string }) {
   const query = useQuery(historyQuery(useQueryClient(), id));
   return (
     <Panel isFlush>
-      <Loaded query={query}>{(entries) => <History entries={entries} />}</Loaded>
+      <QueryContent query={query}>{(entries) => <StateChangeHistory entries={entries} />}</QueryContent>
     </Panel>
   );
 }
 
-function Overview({ id, job, lines }: { id: string; job: Job; lines: readonly LogLine[] }) {
+function JobOverview({ id, job, lines }: { id: string; job: Job; lines: readonly LogLine[] }) {
   const isRunning = job.status === "PROCESSING";
   const traceUrl = useSession().trace_url;
   return (
     <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">
       <div className="flex min-w-0 flex-col gap-4">
-        {job.progress_detail !== null && job.status !== "COMPLETED" && (
+        {job.progress !== null && job.status !== "COMPLETED" && (
           <Panel title="Progress" isFlush>
-            <Progress progress={job.progress_detail} isRunning={isRunning} />
+            <JobProgress progress={job.progress} isRunning={isRunning} />
           </Panel>
         )}
         {job.error !== null && (
           <Panel title={job.status === "FAILED" ? "Error" : "Latest error"}>
-            <ErrorReport error={job.error} />
+            <ErrorWithTraceback error={job.error} />
           </Panel>
         )}
         <Panel title="Timeline" isFlush>
-          <Attempts job={job} />
+          <AttemptTimeline job={job} />
         </Panel>
         <div className={job.result === null ? "" : "grid gap-4 xl:grid-cols-2"}>
           <Panel title="Data" className="min-w-0">
@@ -174,9 +179,9 @@ function Overview({ id, job, lines }: { id: string; job: Job; lines: readonly Lo
         )}
       </div>
       <div className="flex min-w-0 flex-col gap-4">
-        <RelationsPanel id={id} job={job} />
-        <Panel title="Facts">
-          <JobFacts job={job} traceUrl={traceUrl} />
+        <RelatedJobsPanel id={id} job={job} />
+        <Panel title="Properties">
+          <JobProperties job={job} traceUrl={traceUrl} />
         </Panel>
         <Panel title="Limits">
           <JobLimits job={job} />
@@ -186,7 +191,7 @@ function Overview({ id, job, lines }: { id: string; job: Job; lines: readonly Lo
   );
 }
 
-function useRelated(id: string, side: "dependencies" | "dependents", isWanted: boolean) {
+function useRelatedJobs(id: string, side: "dependencies" | "dependents", isWanted: boolean) {
   const query = useInfiniteQuery({ ...relatedQuery(id, side), enabled: isWanted });
   return {
     jobs: query.data?.pages.flatMap((page) => page.jobs) ?? [],
@@ -195,53 +200,53 @@ function useRelated(id: string, side: "dependencies" | "dependents", isWanted: b
   };
 }
 
-function RelationsPanel({ id, job }: { id: string; job: Job }) {
-  const { run } = partsOf(id);
-  // Where the address names a run, its id may have a newer one.
+function RelatedJobsPanel({ id, job }: { id: string; job: Job }) {
+  const { run } = parseJobId(id);
+  // If the URL names a run, the ID may have a newer one.
   const newest = useQuery({ ...jobQuery(useQueryClient(), job.jobId), enabled: run !== null });
   const related = {
     job,
-    before: useRelated(id, "dependencies", job.dependencies.length > 0),
-    after: useRelated(id, "dependents", job.status !== "COMPLETED"),
+    before: useRelatedJobs(id, "dependencies", job.dependencies.length > 0),
+    after: useRelatedJobs(id, "dependents", job.status !== "COMPLETED"),
     newestRun: newest.data !== undefined && newest.data.run !== job.run ? newest.data.run : null,
   };
   if (!hasRelations(related)) return null;
   return (
-    <Panel title="Relations">
-      <Relations {...related} />
+    <Panel title="Related jobs">
+      <RelatedJobsView {...related} />
     </Panel>
   );
 }
 
-/** What can be done to the job, and the dialog that is open. Everything is done to this run, whatever comes after it. */
-function useActions(id: string, job: Job) {
+/** The actions and their dialogs. All actions apply to this run, also if a newer one exists. */
+function useJobActions(id: string, job: Job) {
   const client = useQueryClient();
   const navigate = useNavigate();
-  const { say, complain } = useToasts();
-  const [asked, setAsked] = useState<JobDialog | null>(null);
-  const mayOperate = useMay("operator");
+  const toast = useToast();
+  const [openDialog, setOpenDialog] = useState<JobDialog | null>(null);
+  const mayOperate = useHasRole("operator");
   const run = `${job.jobId}@${job.run}`;
   const mutation = useMutation({
     mutationFn: (act: () => Promise<string>) => act(),
-    onSuccess: (said) => {
-      say(`${said}: ${job.jobId}`);
-      setAsked(null);
-      void client.invalidateQueries({ queryKey: keys.job(id) });
+    onSuccess: (message) => {
+      toast.success(`${message}: ${job.jobId}`);
+      setOpenDialog(null);
+      void client.invalidateQueries({ queryKey: queryKeys.job(id) });
     },
     onError: (error) => {
-      if (asked === null) complain(error);
+      if (openDialog === null) toast.error(error);
     },
   });
   const removal = useMutation({
-    mutationKey: removalOf(keys.job(id)),
+    mutationKey: removalKey(queryKeys.job(id)),
     mutationFn: () => jobActions.remove(run),
-    onSuccess: async (said) => {
-      say(`${said}: ${job.jobId}`);
+    onSuccess: async (message) => {
+      toast.success(`${message}: ${job.jobId}`);
       await navigate({ to: "/jobs", search: {} });
     },
   });
   const close = () => {
-    setAsked(null);
+    setOpenDialog(null);
     mutation.reset();
     removal.reset();
   };
@@ -261,7 +266,7 @@ function useActions(id: string, job: Job) {
     ),
     edit: () => {
       const willRedrive = job.actions.includes("redrive");
-      const send = willRedrive ? jobActions.redriveWith : jobActions.replaceData;
+      const send = willRedrive ? jobActions.redriveWithData : jobActions.replaceData;
       return <DataDialog {...asking} willRedrive={willRedrive} onData={(data) => act(() => send(run, data))} />;
     },
     reschedule: () => <RescheduleDialog {...asking} onChange={(change) => act(() => jobActions.update(run, change))} />,
@@ -272,41 +277,41 @@ function useActions(id: string, job: Job) {
     isBusy: mutation.isPending,
     onRedrive: () => act(() => jobActions.redrive(run)),
     onRunNow: () => act(() => jobActions.update(run, { delay: 0 })),
-    onAsk: (dialog: JobDialog) => {
+    onOpenDialog: (dialog: JobDialog) => {
       mutation.reset();
-      setAsked(dialog);
+      setOpenDialog(dialog);
     },
-    dialog: asked === null ? null : dialogs[asked](),
+    dialog: openDialog === null ? null : dialogs[openDialog](),
   };
 }
 
-function Gone({ id }: { id: string }) {
-  const { queue, id: name, run } = partsOf(id);
+function JobNotFound({ id }: { id: string }) {
+  const { queue, id: name, run } = parseJobId(id);
   return (
-    <Page title={id}>
+    <PageLayout title={id}>
       <Panel>
-        <Empty
-          title={run === null ? "There is no such job" : "There is no such run"}
+        <EmptyState
+          title={run === null ? "Job not found" : "Run not found"}
           action={
             <>
               <Button asChild>
                 <Link to="/jobs" search={{ text: name }}>
-                  Look for {name.length > 30 ? `${name.slice(0, 30)}…` : name}
+                  Search for {name.length > 30 ? `${name.slice(0, 30)}…` : name}
                 </Link>
               </Button>
               <Button asChild>
                 <Link to="/jobs" search={{ queue }}>
-                  Jobs of {queue}
+                  Jobs in {queue}
                 </Link>
               </Button>
             </>
           }
         >
-          Finished jobs are kept for a while, as the task’s <code className="font-mono">keep</code> says, and then
-          removed; or somebody deleted it. An id belongs to a queue: this one was looked for in{" "}
+          Finished jobs are removed after the retention time of their task (<code className="font-mono">keep</code>), or
+          the job was deleted. IDs belong to a queue; this one was searched in{" "}
           <span className="font-mono">{queue}</span>.
-        </Empty>
+        </EmptyState>
       </Panel>
-    </Page>
+    </PageLayout>
   );
 }

@@ -1,28 +1,30 @@
+/** The locks page: holders and waiting jobs. */
+
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useCallback } from "react";
 
 import { locksQuery } from "@/api/locks";
 import { overviewQuery } from "@/api/overview";
-import { FilterField } from "@/components/filter-field";
-import { SelectField } from "@/components/field";
+import { SelectField } from "@/components/form-fields";
+import { LoadMoreButton } from "@/components/load-more-button";
+import { EmptyState, ErrorState, NoMatches, LoadingState } from "@/components/loading-empty-error-states";
 import { LockList } from "@/components/locks/lock-list";
-import { Empty, Failure, FilteredEmpty, Loading } from "@/components/looks";
-import { More } from "@/components/more";
-import { Page } from "@/components/page";
-import { queueOptions } from "@/lib/queues";
-import { usePolling, useWhileLive } from "@/live/polling";
-import type { LocksSearch } from "@/routes/locks.search";
+import { PageLayout } from "@/components/page-layout";
+import { SearchField } from "@/components/search-field";
+import { queueSelectOptions } from "@/lib/queue-select-options";
+import { usePausablePolling, usePausableQuery } from "@/live/use-pausable-polling";
+import type { LocksSearch } from "@/routes/locks.search-params";
 
-const route = getRouteApi("/inside/locks");
-/** A lease that runs out frees a lock without a word. */
-const LOOK_MS = 5000;
+const route = getRouteApi("/authenticated/locks");
+/** A lease that expires releases its lock without an event. */
+const POLL_MS = 5000;
 
 export function LocksRoute() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const overview = useQuery(useWhileLive(overviewQuery));
-  const locks = useInfiniteQuery({ ...locksQuery(search), refetchInterval: usePolling(LOOK_MS) });
+  const overview = useQuery(usePausableQuery(overviewQuery));
+  const locks = useInfiniteQuery({ ...locksQuery(search), refetchInterval: usePausablePolling(POLL_MS) });
   const filter = useCallback(
     (change: LocksSearch) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true }),
     [navigate],
@@ -32,39 +34,41 @@ export function LocksRoute() {
   const isFiltered = search.queue !== undefined || search.lock !== undefined;
 
   return (
-    <Page
+    <PageLayout
       title="Locks"
       lead="Jobs with the same lock run one at a time."
       actions={
         <>
-          <FilterField label="Name of a lock" value={search.lock ?? ""} onChange={filterName} />
+          <SearchField label="Lock name" value={search.lock ?? ""} onChange={filterName} />
           <SelectField
             label="Queue"
             isLabelHidden
             className="w-40"
             value={search.queue ?? ""}
             onChange={(queue) => filter({ queue: queue || undefined })}
-            options={queueOptions(overview.data?.queues, search.queue)}
+            options={queueSelectOptions(overview.data?.queues, search.queue)}
           />
         </>
       }
     >
       {found === undefined ? (
         locks.error ? (
-          <Failure error={locks.error} onRetry={() => void locks.refetch()} />
+          <ErrorState error={locks.error} onRetry={() => void locks.refetch()} />
         ) : (
-          <Loading />
+          <LoadingState />
         )
       ) : found.length > 0 ? (
         <LockList locks={found} />
       ) : isFiltered ? (
-        <FilteredEmpty what="locks" onClear={() => filter({ queue: undefined, lock: undefined })} />
+        <NoMatches what="locks" onClear={() => filter({ queue: undefined, lock: undefined })} />
       ) : (
-        <Empty title="No lock is held">
-          A job that is enqueued with a lock shows up here while it has it, or waits.
-        </Empty>
+        <EmptyState title="No locks">Locks appear here while a job holds them or waits for them.</EmptyState>
       )}
-      <More hasMore={locks.hasNextPage} isBusy={locks.isFetchingNextPage} onMore={() => void locks.fetchNextPage()} />
-    </Page>
+      <LoadMoreButton
+        hasMore={locks.hasNextPage}
+        isBusy={locks.isFetchingNextPage}
+        onMore={() => void locks.fetchNextPage()}
+      />
+    </PageLayout>
   );
 }

@@ -1,13 +1,15 @@
+/** The login page. */
+
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 
-import { BASE } from "@/api/client";
-import { keys } from "@/api/keys";
+import { BASE } from "@/api/http-client";
+import { queryKeys } from "@/api/query-keys";
 import { logIn } from "@/api/session";
 import { LoginForm } from "@/components/login/login-form";
 import { Panel } from "@/components/panel";
-import { safeNext } from "@/lib/next";
+import { safeRedirectPath } from "@/lib/safe-redirect-path";
 
 const route = getRouteApi("/login");
 
@@ -18,11 +20,11 @@ export function LoginRoute() {
   const login = useMutation({
     mutationFn: logIn,
     onSuccess: (session) => {
-      // What another reader saw is not for this one.
+      // Discards data of the previous user.
       client.clear();
-      client.setQueryData(keys.session, session);
-      // The router names its pages from where the application is mounted.
-      router.history.push(BASE.pathname.replace(/\/$/, "") + safeNext(next));
+      client.setQueryData(queryKeys.session, session);
+      // The router's paths are relative to the mount point of the application.
+      router.history.push(BASE.pathname.replace(/\/$/, "") + safeRedirectPath(next));
     },
   });
   useEffect(() => {
@@ -35,7 +37,7 @@ export function LoginRoute() {
         <LoginForm isBusy={login.isPending} error={login.error} onSubmit={(token) => login.mutate(token)} />
       </Panel>
       <p className="mt-4 text-center text-xs text-muted">
-        Whoever runs the server makes a token with{" "}
+        Ask the server’s administrator for a token, or create one with{" "}
         <code className="whitespace-nowrap text-text">rota token create</code>.
       </p>
     </main>

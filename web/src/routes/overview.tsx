@@ -1,75 +1,80 @@
+/** The overview page: summary, alerts, charts, queues and tasks. */
+
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 
 import {
-  historyQuery,
-  overviewQuery,
+  metricsHistoryQuery,
   RANGES,
-  tasksQuery,
-  type History,
-  type Overview,
+  taskMetricsQuery,
+  type MetricsHistory,
   type Range,
-  type TaskFigures,
-  weeksQuery,
-  WEEKS_MS,
-} from "@/api/overview";
+  type TaskMetrics,
+  weeklyHoursQuery,
+  WEEKLY_HOURS_REFRESH_MS,
+} from "@/api/metrics-history";
+import { overviewQuery, type Overview } from "@/api/overview";
 import { useSession } from "@/api/session";
-import { Button } from "@/components/button";
-import { Choice } from "@/components/choice";
-import { SelectField } from "@/components/field";
-import { Failure, Loaded, Loading } from "@/components/looks";
-import { AttentionList } from "@/components/overview/attention";
-import { FirstRun } from "@/components/overview/first-run";
-import { Spans, Throughput } from "@/components/overview/history";
+import { Button } from "@/components/buttons";
+import { SelectField } from "@/components/form-fields";
+import { ErrorState, QueryContent, LoadingState } from "@/components/loading-empty-error-states";
+import { GettingStarted } from "@/components/overview/getting-started";
+import { HoursOfWeekHeatmap } from "@/components/overview/hours-of-week-heatmap";
+import { NeedsAttentionList } from "@/components/overview/needs-attention-list";
 import { QueueTable } from "@/components/overview/queue-table";
-import { TaskTable } from "@/components/overview/task-table";
-import { OverviewTiles } from "@/components/overview/tiles";
-import { WeekHours } from "@/components/overview/week-hours";
-import { Page } from "@/components/page";
+import { SlowestOrFailingTasksTable } from "@/components/overview/slowest-or-failing-tasks-table";
+import { SummaryTiles } from "@/components/overview/summary-tiles";
+import { LatencyChart, ThroughputChart } from "@/components/overview/throughput-and-latency-charts";
+import { PageLayout } from "@/components/page-layout";
 import { Panel } from "@/components/panel";
-import { WEEKS } from "@/lib/hours";
-import { bytes, percent, short } from "@/lib/numbers";
-import { useSeen } from "@/lib/seen";
-import { usePolling, useWhileLive } from "@/live/polling";
-import type { OverviewSearch } from "@/routes/overview.search";
+import { SegmentedControl } from "@/components/segmented-control";
+import { formatBytes, formatPercent, formatShort } from "@/lib/format-number";
+import { WEEKS } from "@/lib/heatmap-hours";
+import { useInView } from "@/lib/use-in-view";
+import { usePausablePolling, usePausableQuery } from "@/live/use-pausable-polling";
+import type { OverviewSearch } from "@/routes/overview.search-params";
 
-const route = getRouteApi("/inside/");
+const route = getRouteApi("/authenticated/");
 
 export function OverviewRoute() {
-  const overview = useQuery(useWhileLive(overviewQuery));
+  const overview = useQuery(usePausableQuery(overviewQuery));
   if (overview.data === undefined) {
     return (
-      <Page title="Overview">
+      <PageLayout title="Overview">
         {overview.error ? (
-          <Failure error={overview.error} onRetry={() => void overview.refetch()} />
+          <ErrorState error={overview.error} onRetry={() => void overview.refetch()} />
         ) : (
-          <Loading lines={8} />
+          <LoadingState lines={8} />
         )}
-      </Page>
+      </PageLayout>
     );
   }
   if (overview.data.queues.length === 0) {
     return (
-      <Page title="Overview">
-        <FirstRun />
-      </Page>
+      <PageLayout title="Overview">
+        <GettingStarted />
+      </PageLayout>
     );
   }
-  return <Filled overview={overview.data} />;
+  return <OverviewContent overview={overview.data} />;
 }
 
-function Filled({ overview }: { overview: Overview }) {
+function OverviewContent({ overview }: { overview: Overview }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const session = useSession();
   const range = search.range ?? "hour";
-  // A token for some queues sees no history of all of them.
+  // A token limited to some queues has no access to the history of all queues.
   const queue = search.queue ?? session.queues[0];
   const { words, everyMs } = RANGES[range];
-  const refetchInterval = usePolling(everyMs);
-  const history = useQuery({ ...historyQuery(range, queue), refetchInterval, placeholderData: (before) => before });
-  const slowest = useQuery({ ...tasksQuery("slowest", range, queue), refetchInterval });
-  const failing = useQuery({ ...tasksQuery("failing", range, queue), refetchInterval });
+  const refetchInterval = usePausablePolling(everyMs);
+  const history = useQuery({
+    ...metricsHistoryQuery(range, queue),
+    refetchInterval,
+    placeholderData: (before) => before,
+  });
+  const slowest = useQuery({ ...taskMetricsQuery("slowest", range, queue), refetchInterval });
+  const failing = useQuery({ ...taskMetricsQuery("failing", range, queue), refetchInterval });
   const names = overview.queues.map(({ name }) => name);
 
   function show(change: OverviewSearch) {
@@ -77,14 +82,14 @@ function Filled({ overview }: { overview: Overview }) {
   }
 
   return (
-    <Page title="Overview" lead={overview.server ? <ServerLine server={overview.server} /> : undefined}>
-      <OverviewTiles overview={overview} />
-      <AttentionList attention={overview.attention} />
+    <PageLayout title="Overview" lead={overview.server ? <StoreSummary server={overview.server} /> : undefined}>
+      <SummaryTiles overview={overview} />
+      <NeedsAttentionList alerts={overview.alerts} />
       <Panel
         title="Queues"
         isFlush
         actions={
-          <Button look="quiet" asChild>
+          <Button variant="quiet" asChild>
             <Link to="/queues">All queues</Link>
           </Button>
         }
@@ -92,48 +97,48 @@ function Filled({ overview }: { overview: Overview }) {
         <QueueTable queues={overview.queues} at={overview.at} />
       </Panel>
       <div className="flex flex-wrap items-center justify-between gap-2">
-        <h2 className="text-base font-semibold">How it went</h2>
+        <h2 className="text-base font-semibold">History</h2>
         <div className="flex flex-wrap items-center gap-2">
           <SelectField
             label="Queue"
             isLabelHidden
             value={queue ?? ""}
-            onChange={(chosen) => show({ queue: chosen === "" ? undefined : chosen })}
+            onChange={(selected) => show({ queue: selected === "" ? undefined : selected })}
             options={[
               ...(session.queues.length === 0 ? [{ value: "", label: "All queues" }] : []),
               ...names.map((name) => ({ value: name, label: name })),
             ]}
             className="w-40"
           />
-          <Choice
+          <SegmentedControl
             label="Range"
             value={range}
-            onChange={(chosen) => show({ range: chosen === "hour" ? undefined : chosen })}
+            onChange={(selected) => show({ range: selected === "hour" ? undefined : selected })}
             options={(Object.keys(RANGES) as Range[]).map((value) => ({ value, label: RANGES[value].label }))}
           />
         </div>
       </div>
       <Charts history={history} words={words} />
       <div className="grid gap-4 lg:grid-cols-2">
-        <Tasks title="Slowest tasks" order="slowest" query={slowest} words={words} />
-        <Tasks title="Most failing tasks" order="failing" query={failing} words={words} />
+        <TaskSelectPanel title="Slowest tasks" order="slowest" query={slowest} words={words} />
+        <TaskSelectPanel title="Tasks with most failures" order="failing" query={failing} words={words} />
       </div>
-      <Weeks queue={queue} of={search.hours ?? "completed"} onChange={(hours) => show({ hours })} />
-    </Page>
+      <WeeklyHours queue={queue} of={search.hours ?? "completed"} onChange={(hours) => show({ hours })} />
+    </PageLayout>
   );
 }
 
-function ServerLine({ server }: { server: NonNullable<Overview["server"]> }) {
-  const limit = server.maxmemory === null ? "" : ` of ${bytes(server.maxmemory)}`;
+function StoreSummary({ server }: { server: NonNullable<Overview["server"]> }) {
+  const limit = server.maxmemory === null ? "" : ` of ${formatBytes(server.maxmemory)}`;
   return (
-    <span className="figures text-xs">
-      {server.server}, {bytes(server.used_memory)}
-      {limit} used{server.is_aof_on === false && ", not writing to disk"}
+    <span className="tabular-nums text-xs">
+      {server.server}, {formatBytes(server.used_memory)}
+      {limit} used{server.is_aof_on === false && ", persistence off"}
     </span>
   );
 }
 
-function Charts({ history, words }: { history: UseQueryResult<History>; words: string }) {
+function Charts({ history, words }: { history: UseQueryResult<MetricsHistory>; words: string }) {
   const total = history.data?.total;
   return (
     <>
@@ -141,52 +146,56 @@ function Charts({ history, words }: { history: UseQueryResult<History>; words: s
         title="Throughput"
         actions={
           total && (
-            <span className="figures text-xs text-muted">
-              {short(total.completed)} completed, {short(total.failed)} failed
-              {total.failure_rate !== null && total.failed > 0 && ` (${percent(total.failure_rate)})`}
+            <span className="tabular-nums text-xs text-muted">
+              {formatShort(total.completed)} completed, {formatShort(total.failed)} failed
+              {total.failure_rate !== null && total.failed > 0 && ` (${formatPercent(total.failure_rate)})`}
             </span>
           )
         }
       >
-        <Loaded query={history} lines={6}>
-          {(data) => <Throughput history={data} label={`Throughput, ${words}`} />}
-        </Loaded>
+        <QueryContent query={history} lines={6}>
+          {(data) => <ThroughputChart history={data} label={`Throughput, ${words}`} />}
+        </QueryContent>
       </Panel>
       <div className="grid gap-4 lg:grid-cols-2">
         <Panel title="Waiting time">
-          <Loaded query={history} lines={6}>
-            {(data) => <Spans history={data} of="wait" label={`Waiting time, ${words}`} />}
-          </Loaded>
+          <QueryContent query={history} lines={6}>
+            {(data) => <LatencyChart history={data} of="wait" label={`Waiting time, ${words}`} />}
+          </QueryContent>
         </Panel>
         <Panel title="Running time">
-          <Loaded query={history} lines={6}>
-            {(data) => <Spans history={data} of="run" label={`Running time, ${words}`} />}
-          </Loaded>
+          <QueryContent query={history} lines={6}>
+            {(data) => <LatencyChart history={data} of="run" label={`Running time, ${words}`} />}
+          </QueryContent>
         </Panel>
       </div>
     </>
   );
 }
 
-interface WeeksProps {
+interface WeeklyHoursProps {
   queue: string | undefined;
   of: "completed" | "failed";
   onChange: (of: OverviewSearch["hours"]) => void;
 }
 
-/** Read only while it can be seen: it stands at the end of the page, and its answer is long. */
-function Weeks({ queue, of, onChange }: WeeksProps) {
-  const [ref, isSeen] = useSeen<HTMLDivElement>();
-  const hours = useQuery({ ...weeksQuery(queue), enabled: isSeen, refetchInterval: usePolling(WEEKS_MS) });
+/** Fetched only while visible: it is at the end of the page, and its response is large. */
+function WeeklyHours({ queue, of, onChange }: WeeklyHoursProps) {
+  const [ref, isSeen] = useInView<HTMLDivElement>();
+  const hours = useQuery({
+    ...weeklyHoursQuery(queue),
+    enabled: isSeen,
+    refetchInterval: usePausablePolling(WEEKLY_HOURS_REFRESH_MS),
+  });
   return (
     <div ref={ref}>
       <Panel
-        title={`By weekday and hour, the last ${WEEKS} weeks`}
+        title={`By weekday and hour, last ${WEEKS} weeks`}
         actions={
-          <Choice
+          <SegmentedControl
             label="Show"
             value={of}
-            onChange={(chosen) => onChange(chosen === "completed" ? undefined : chosen)}
+            onChange={(selected) => onChange(selected === "completed" ? undefined : selected)}
             options={[
               { value: "completed", label: "Completed" },
               { value: "failed", label: "Failed" },
@@ -195,9 +204,9 @@ function Weeks({ queue, of, onChange }: WeeksProps) {
         }
       >
         {isSeen || hours.data !== undefined ? (
-          <Loaded query={hours} lines={7}>
-            {(data) => <WeekHours hours={data} of={of} />}
-          </Loaded>
+          <QueryContent query={hours} lines={7}>
+            {(data) => <HoursOfWeekHeatmap hours={data} of={of} />}
+          </QueryContent>
         ) : (
           <div className="h-56" />
         )}
@@ -206,27 +215,29 @@ function Weeks({ queue, of, onChange }: WeeksProps) {
   );
 }
 
-interface TasksProps {
+interface TaskSelectPanelProps {
   title: string;
   order: "slowest" | "failing";
-  query: UseQueryResult<TaskFigures[]>;
+  query: UseQueryResult<TaskMetrics[]>;
   words: string;
 }
 
-function Tasks({ title, order, query, words }: TasksProps) {
+function TaskSelectPanel({ title, order, query, words }: TaskSelectPanelProps) {
   return (
     <Panel title={title} isFlush>
-      <Loaded query={query} lines={4}>
+      <QueryContent query={query} lines={4}>
         {(tasks) => {
-          const shown = tasks.filter((task) => (order === "slowest" ? task.run.p95_ms !== null : task.failed > 0));
-          if (shown.length > 0) return <TaskTable label={title} tasks={shown} order={order} />;
+          const shown = tasks.filter((task) =>
+            order === "slowest" ? task.run.p95_ms !== null : task.failed + task.stalled > 0,
+          );
+          if (shown.length > 0) return <SlowestOrFailingTasksTable label={title} tasks={shown} order={order} />;
           return (
             <p className="px-4 py-6 text-center text-muted">
-              {order === "slowest" ? `No job ended in ${words}.` : `No attempt failed in ${words}.`}
+              {order === "slowest" ? `No jobs finished in ${words}.` : `No failed attempts in ${words}.`}
             </p>
           );
         }}
-      </Loaded>
+      </QueryContent>
     </Panel>
   );
 }

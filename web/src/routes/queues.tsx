@@ -1,29 +1,32 @@
+/** The queues page: depth, rates, pause, resume and purge. */
+
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useCallback, useState } from "react";
 
-import { keys } from "@/api/keys";
 import { overviewQuery } from "@/api/overview";
-import { pauseQueue, purgeQueue, resumeQueue } from "@/api/queues";
-import { useMay } from "@/api/session";
-import { Confirm } from "@/components/dialog";
-import { FilterField } from "@/components/filter-field";
-import { Empty, FilteredEmpty, Loaded } from "@/components/looks";
-import { Page } from "@/components/page";
-import { PurgeDialog } from "@/components/queues/purge-dialog";
+import { queryKeys } from "@/api/query-keys";
+import { pauseQueue, purgeQueue, resumeQueue } from "@/api/queue-actions";
+import { useHasRole } from "@/api/session";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { EmptyState, NoMatches, QueryContent } from "@/components/loading-empty-error-states";
+import { PageLayout } from "@/components/page-layout";
+import { PurgeQueueDialog } from "@/components/queues/purge-queue-dialog";
 import { QueueList } from "@/components/queues/queue-list";
-import { useAct } from "@/lib/act";
-import { plural } from "@/lib/numbers";
-import { useWhileLive } from "@/live/polling";
+import { SearchField } from "@/components/search-field";
+import { formatPlural } from "@/lib/format-number";
+import { useMutationWithToast } from "@/lib/use-mutation-with-toast";
+import { usePausableQuery } from "@/live/use-pausable-polling";
 
-const route = getRouteApi("/inside/queues");
+const route = getRouteApi("/authenticated/queues");
+const COUNT_REFRESH_MS = 2000;
 
 export function QueuesRoute() {
   const { text = "" } = route.useSearch();
   const navigate = route.useNavigate();
-  const overview = useQuery(useWhileLive(overviewQuery));
-  const mayPause = useMay("operator");
-  const mayPurge = useMay("admin");
+  const overview = useQuery(usePausableQuery(overviewQuery));
+  const mayPause = useHasRole("operator");
+  const mayPurge = useHasRole("admin");
   const [pausing, setPausing] = useState<string | null>(null);
   const [purging, setPurging] = useState<string | null>(null);
   const filter = useCallback(
@@ -31,32 +34,34 @@ export function QueuesRoute() {
     [navigate],
   );
 
-  const pause = useAct({
-    act: pauseQueue,
-    said: (queue: string) => `${queue} is paused`,
-    changes: [keys.overview],
+  const pause = useMutationWithToast({
+    run: pauseQueue,
+    successMessage: (queue: string) => `${queue} paused`,
+    invalidates: [queryKeys.overview],
     onDone: () => setPausing(null),
-    isQuiet: true,
+    hidesErrors: true,
   });
-  const resume = useAct({
-    act: resumeQueue,
-    said: (queue: string) => `${queue} goes on`,
-    changes: [keys.overview],
+  const resume = useMutationWithToast({
+    run: resumeQueue,
+    successMessage: (queue: string) => `${queue} resumed`,
+    invalidates: [queryKeys.overview],
   });
 
   return (
-    <Page
+    <PageLayout
       title="Queues"
-      lead={overview.data && plural(overview.data.queues.length, "queue")}
-      actions={<FilterField label="Filter by name" value={text} onChange={filter} />}
+      lead={overview.data && formatPlural(overview.data.queues.length, "queue")}
+      actions={<SearchField label="Filter by name" value={text} onChange={filter} />}
     >
-      <Loaded query={overview} lines={8}>
+      <QueryContent query={overview} lines={8}>
         {({ queues, at }) => {
           if (queues.length === 0) {
-            return <Empty title="No queues yet">A queue exists from the first job that is enqueued into it.</Empty>;
+            return (
+              <EmptyState title="No queues yet">A queue is created when the first job is enqueued to it.</EmptyState>
+            );
           }
           const shown = queues.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
-          if (shown.length === 0) return <FilteredEmpty what="queues" onClear={() => filter("")} />;
+          if (shown.length === 0) return <NoMatches what="queues" onClear={() => filter("")} />;
           return (
             <QueueList
               queues={shown}
@@ -67,9 +72,9 @@ export function QueuesRoute() {
             />
           );
         }}
-      </Loaded>
+      </QueryContent>
       {pausing !== null && (
-        <Confirm
+        <ConfirmDialog
           isOpen
           onClose={() => {
             pause.reset();
@@ -81,26 +86,33 @@ export function QueuesRoute() {
           error={pause.error}
           onConfirm={() => pause.mutate(pausing)}
         >
-          No job of it starts, on any worker, until it is resumed. Jobs that run now go on, and new ones can be
+          No jobs of this queue start on any worker until it is resumed. Running jobs continue, and new jobs can be
           enqueued.
-        </Confirm>
+        </ConfirmDialog>
       )}
-      {purging !== null && <Purging queue={purging} onClose={() => setPurging(null)} />}
-    </Page>
+      {purging !== null && <PurgeQueue queue={purging} onClose={() => setPurging(null)} />}
+    </PageLayout>
   );
 }
 
-function Purging({ queue, onClose }: { queue: string; onClose: () => void }) {
-  const counted = useQuery({ queryKey: ["purge", queue], queryFn: () => purgeQueue(queue), staleTime: 0, gcTime: 0 });
-  const purge = useAct({
-    act: () => purgeQueue(queue, queue),
-    said: (_: undefined, { purged }) => `${plural(purged, "job")} of ${queue} deleted`,
-    changes: [keys.overview, ["jobs"]],
+function PurgeQueue({ queue, onClose }: { queue: string; onClose: () => void }) {
+  const counted = useQuery({
+    queryKey: queryKeys.purge(queue),
+    queryFn: () => purgeQueue(queue),
+    staleTime: 0,
+    gcTime: 0,
+    // The queue changes while the dialog is open.
+    refetchInterval: COUNT_REFRESH_MS,
+  });
+  const purge = useMutationWithToast({
+    run: () => purgeQueue(queue, queue),
+    successMessage: (_: undefined, { purged }) => `${formatPlural(purged, "job")} of ${queue} deleted`,
+    invalidates: [queryKeys.overview, queryKeys.allJobs],
     onDone: onClose,
-    isQuiet: true,
+    hidesErrors: true,
   });
   return (
-    <PurgeDialog
+    <PurgeQueueDialog
       queue={queue}
       counted={counted}
       isBusy={purge.isPending}

@@ -1,63 +1,62 @@
+/** The schedules page: list, editor and forecast. */
+
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
 import { useCallback, useState } from "react";
 
-import { keys } from "@/api/keys";
+import { queryKeys } from "@/api/query-keys";
 import {
-  aheadQuery,
+  forecastQuery,
   changeSchedule,
-  draftOf,
   pauseSchedule,
   previewQuery,
   putSchedule,
   removeSchedule,
   resumeSchedule,
-  ruleOf,
   runSchedule,
   scheduleRunsQuery,
   schedulesQuery,
-  type Draft,
-  type Rule,
   type Schedule,
 } from "@/api/schedules";
-import { useMay } from "@/api/session";
+import { useHasRole } from "@/api/session";
 import { tasksQuery } from "@/api/tasks";
-import { Button } from "@/components/button";
-import { Choice } from "@/components/choice";
-import { Confirm } from "@/components/dialog";
-import { FilterField } from "@/components/filter-field";
-import { JobLink } from "@/components/links";
-import { Empty, FilteredEmpty, Loaded } from "@/components/looks";
-import { Page } from "@/components/page";
+import { Button } from "@/components/buttons";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { JobLink } from "@/components/job-links";
+import { EmptyState, NoMatches, QueryContent } from "@/components/loading-empty-error-states";
+import { PageLayout } from "@/components/page-layout";
 import { Panel } from "@/components/panel";
-import { AheadMap, aheadWords } from "@/components/schedules/ahead";
-import { ScheduleEditor } from "@/components/schedules/editor";
-import { ScheduleRuns } from "@/components/schedules/runs";
+import { ForecastHeatmap, forecastSummary } from "@/components/schedules/forecast-heatmap";
+import type { RunTimeZone } from "@/components/schedules/format-run-time";
+import { RecentRunsList } from "@/components/schedules/recent-runs-list";
+import { ScheduleEditor } from "@/components/schedules/schedule-editor";
 import { ScheduleList } from "@/components/schedules/schedule-list";
-import type { TimesIn } from "@/components/schedules/times";
-import { useAct } from "@/lib/act";
-import { plural } from "@/lib/numbers";
-import { usePaused } from "@/lib/pause";
-import { gapOf } from "@/lib/rule";
-import { useSeen } from "@/lib/seen";
-import { useZone } from "@/lib/zone";
-import { usePolling } from "@/live/polling";
-import type { SchedulesSearch } from "@/routes/schedules.search";
+import { SearchField } from "@/components/search-field";
+import { SegmentedControl } from "@/components/segmented-control";
+import { checkScheduleRule } from "@/lib/check-schedule-rule";
+import { formatPlural } from "@/lib/format-number";
+import { toScheduleDraft, toRule, type ScheduleDraft, type Rule } from "@/lib/schedule-draft";
+import { useTimeZone } from "@/lib/time-zone-setting";
+import { useDebouncedValue } from "@/lib/use-debounced-value";
+import { useInView } from "@/lib/use-in-view";
+import { useMutationWithToast } from "@/lib/use-mutation-with-toast";
+import { usePausablePolling } from "@/live/use-pausable-polling";
+import type { SchedulesSearch } from "@/routes/schedules.search-params";
 
-const route = getRouteApi("/inside/schedules");
-/** The next run moves on; that it came is told by an event. */
-const LOOK_MS = 10_000;
-/** As long as one thinks between two keys. */
-const TYPING_MS = 400;
-const CHANGES = [keys.schedules, keys.overview];
+const route = getRouteApi("/authenticated/schedules");
+/** The next run changes with time; an event reports that it happened. */
+const POLL_MS = 10_000;
+/** A pause in typing. */
+const DEBOUNCE_MS = 400;
+const INVALIDATED = [queryKeys.schedules, queryKeys.overview];
 
 export function SchedulesRoute() {
   const { text = "", zone = "own" } = route.useSearch();
   const navigate = route.useNavigate();
-  const mayRun = useMay("operator");
-  const mayRemove = useMay("admin");
-  const schedules = useQuery({ ...schedulesQuery, refetchInterval: usePolling(LOOK_MS) });
+  const mayRun = useHasRole("operator");
+  const mayRemove = useHasRole("admin");
+  const schedules = useQuery({ ...schedulesQuery, refetchInterval: usePausablePolling(POLL_MS) });
   const [removing, setRemoving] = useState<Schedule | null>(null);
   const [editing, setEditing] = useState<Schedule | "new" | null>(null);
 
@@ -68,77 +67,78 @@ export function SchedulesRoute() {
   );
   const filterText = useCallback((wanted: string) => filter({ text: wanted || undefined }), [filter]);
 
-  const pause = useAct({
-    act: ({ id }: Schedule) => pauseSchedule(id),
-    said: ({ name }) => `${name} is paused`,
-    changes: CHANGES,
+  const pause = useMutationWithToast({
+    run: ({ id }: Schedule) => pauseSchedule(id),
+    successMessage: ({ name }) => `${name} paused`,
+    invalidates: INVALIDATED,
   });
-  const resume = useAct({
-    act: ({ id }: Schedule) => resumeSchedule(id),
-    said: ({ name }) => `${name} goes on`,
-    changes: CHANGES,
+  const resume = useMutationWithToast({
+    run: ({ id }: Schedule) => resumeSchedule(id),
+    successMessage: ({ name }) => `${name} resumed`,
+    invalidates: INVALIDATED,
   });
-  const run = useAct({
-    act: ({ id }: Schedule) => runSchedule(id),
-    said: (_, { jobId }) => (
+  const run = useMutationWithToast({
+    run: ({ id }: Schedule) => runSchedule(id),
+    successMessage: (_, { jobId }) => (
       <>
         Enqueued <JobLink id={jobId} />
       </>
     ),
-    changes: CHANGES,
+    invalidates: INVALIDATED,
   });
-  const remove = useAct({
-    act: ({ id }: Schedule) => removeSchedule(id),
-    said: (_, { message }) => message,
-    changes: CHANGES,
+  const remove = useMutationWithToast({
+    run: ({ id }: Schedule) => removeSchedule(id),
+    successMessage: (_, { message }) => message,
+    invalidates: INVALIDATED,
     onDone: () => setRemoving(null),
-    isQuiet: true,
+    hidesErrors: true,
   });
 
   return (
-    <Page
+    <PageLayout
       title="Schedules"
-      lead={schedules.data && plural(schedules.data.length, "schedule")}
+      lead={schedules.data && formatPlural(schedules.data.length, "schedule")}
       actions={
         <>
-          <FilterField label="Filter by name or task" value={text} onChange={filterText} />
-          <Choice
+          <SearchField label="Filter by name or task" value={text} onChange={filterText} />
+          <SegmentedControl
             label="Times in"
             value={zone}
-            onChange={(chosen) => filter({ zone: chosen === "own" ? undefined : chosen })}
+            onChange={(selected) => filter({ zone: selected === "own" ? undefined : selected })}
             options={[
-              { value: "own", label: "Own zone" },
+              { value: "own", label: "Schedule’s zone" },
               { value: "local", label: "Local" },
               { value: "utc", label: "UTC" },
             ]}
           />
           {mayRun && (
-            <Button look="primary" onClick={() => setEditing("new")}>
+            <Button variant="primary" onClick={() => setEditing("new")}>
               <Plus aria-hidden className="size-3.5" /> New schedule
             </Button>
           )}
         </>
       }
     >
-      {/* Where even the schedules cannot be read, one complaint is enough. */}
-      {schedules.data !== undefined && <WhatIsAhead zone={zone} />}
-      <Loaded query={schedules} lines={8}>
+      {/* If the schedules cannot be loaded either, one error is enough. */}
+      {schedules.data !== undefined && <ForecastPanel zone={zone} />}
+      <QueryContent query={schedules} lines={8}>
         {(all) => {
           if (all.length === 0) {
             return (
-              <Empty title="No schedules yet">
-                Declare one beside its task with <code>@rota.cron</code> or <code>@rota.every</code>, or make one here.
-              </Empty>
+              <EmptyState title="No schedules yet">
+                Declare one beside its task with <code>@rota.cron</code> or <code>@rota.every</code>, or create one
+                here.
+              </EmptyState>
             );
           }
           const wanted = text.toLowerCase();
           const shown = all.filter(({ id, type }) => `${id} ${type}`.toLowerCase().includes(wanted));
-          if (shown.length === 0) return <FilteredEmpty what="schedules" onClear={() => filterText("")} />;
+          if (shown.length === 0) return <NoMatches what="schedules" onClear={() => filterText("")} />;
           return (
             <ScheduleList
               schedules={shown}
               zone={zone}
-              runsOf={(schedule) => <Runs schedule={schedule} zone={zone} />}
+              runsOf={(schedule) => <ScheduleRuns schedule={schedule} zone={zone} />}
               onPause={mayRun ? (schedule) => pause.mutate(schedule) : undefined}
               onResume={mayRun ? (schedule) => resume.mutate(schedule) : undefined}
               onRun={mayRun ? (schedule) => run.mutate(schedule) : undefined}
@@ -147,9 +147,9 @@ export function SchedulesRoute() {
             />
           );
         }}
-      </Loaded>
+      </QueryContent>
       {removing !== null && (
-        <Confirm
+        <ConfirmDialog
           isOpen
           onClose={() => {
             remove.reset();
@@ -162,71 +162,79 @@ export function SchedulesRoute() {
           error={remove.error}
           onConfirm={() => remove.mutate(removing)}
         >
-          No more jobs come from it; those that it made stay.
-          {removing.is_declared && !removing.is_orphaned && " A worker that declares it brings it back when it starts."}
-        </Confirm>
+          The schedule enqueues no more jobs. Existing jobs are kept.
+          {removing.is_declared && !removing.is_orphaned && " A worker that declares it recreates it at start."}
+        </ConfirmDialog>
       )}
-      {editing !== null && <Editing schedule={editing === "new" ? null : editing} onClose={() => setEditing(null)} />}
-    </Page>
+      {editing !== null && (
+        <EditSchedule schedule={editing === "new" ? null : editing} onClose={() => setEditing(null)} />
+      )}
+    </PageLayout>
   );
 }
 
-function WhatIsAhead({ zone }: { zone: TimesIn }) {
-  const chosen = useZone();
-  const ahead = useQuery({ ...aheadQuery, refetchInterval: usePolling(LOOK_MS) });
+function ForecastPanel({ zone }: { zone: RunTimeZone }) {
+  const selected = useTimeZone();
+  const forecast = useQuery({ ...forecastQuery, refetchInterval: usePausablePolling(POLL_MS) });
   return (
-    // On a phone it is longer than the screen: what can be acted upon comes first.
+    // On a phone the heatmap is longer than the screen: the schedules come first.
     <Panel
-      title="Ahead"
+      title="Upcoming"
       className="max-lg:order-last"
-      actions={ahead.data && <span className="figures text-xs text-muted">{aheadWords(ahead.data)}</span>}
+      actions={
+        forecast.data && <span className="tabular-nums text-xs text-muted">{forecastSummary(forecast.data)}</span>
+      }
     >
-      <Loaded query={ahead} lines={8}>
-        {(data) => <AheadMap ahead={data} zone={zone === "own" ? chosen : zone} />}
-      </Loaded>
+      <QueryContent query={forecast} lines={8}>
+        {(data) => <ForecastHeatmap forecast={data} zone={zone === "own" ? selected : zone} />}
+      </QueryContent>
     </Panel>
   );
 }
 
-/** Read only while they can be seen: there may be hundreds of schedules. */
-function Runs({ schedule, zone }: { schedule: Schedule; zone: TimesIn }) {
-  const [ref, isSeen] = useSeen<HTMLDivElement>();
-  const runs = useQuery({ ...scheduleRunsQuery(schedule), enabled: isSeen, refetchInterval: usePolling(LOOK_MS) });
+/** Fetched only while visible: there may be hundreds of schedules. */
+function ScheduleRuns({ schedule, zone }: { schedule: Schedule; zone: RunTimeZone }) {
+  const [ref, isSeen] = useInView<HTMLDivElement>();
+  const runs = useQuery({
+    ...scheduleRunsQuery(schedule),
+    enabled: isSeen,
+    refetchInterval: usePausablePolling(POLL_MS),
+  });
   return (
     <div ref={ref}>
-      <ScheduleRuns runs={runs.data} error={runs.error} zone={zone} />
+      <RecentRunsList runs={runs.data} error={runs.error} zone={zone} />
     </div>
   );
 }
 
-/** What the rule means that is being written, and what is wrong with it: once it is all there, and nobody types. */
-function usePreview(draft: Draft) {
-  const typed = JSON.stringify(ruleOf(draft));
-  const asked = usePaused(typed, TYPING_MS);
-  const isTyping = asked !== typed;
-  const gap = gapOf(draft);
+/** The preview of the rule, or its error, once it is complete and typing has paused. */
+function usePreview(draft: ScheduleDraft) {
+  const typed = JSON.stringify(toRule(draft));
+  const debounced = useDebouncedValue(typed, DEBOUNCE_MS);
+  const isTyping = debounced !== typed;
+  const gap = checkScheduleRule(draft);
   const query = useQuery({
-    ...previewQuery(JSON.parse(asked) as Rule),
+    ...previewQuery(JSON.parse(debounced) as Rule),
     enabled: gap === null && !isTyping,
     placeholderData: keepPreviousData,
   });
   const wrong = gap ?? (query.error && { field: draft.kind, message: query.error.message });
   const refusal = isTyping ? null : wrong;
-  // While one types, and until the answer comes, the last one stays.
+  // The previous preview stays until the next one arrives.
   return { preview: refusal === null ? query.data : undefined, refusal };
 }
 
-function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: () => void }) {
-  const [draft, setDraft] = useState(() => draftOf(schedule, Intl.DateTimeFormat().resolvedOptions().timeZone));
+function EditSchedule({ schedule, onClose }: { schedule: Schedule | null; onClose: () => void }) {
+  const [draft, setDraft] = useState(() => toScheduleDraft(schedule, Intl.DateTimeFormat().resolvedOptions().timeZone));
   const { preview, refusal } = usePreview(draft);
   const tasks = useQuery(tasksQuery);
-  const save = useAct({
-    act: (data: string | undefined) =>
+  const save = useMutationWithToast({
+    run: (data: string | undefined) =>
       schedule === null ? putSchedule(draft, data) : changeSchedule(schedule.id, draft, data),
-    said: (_, answered) => `${answered.schedule.name}: ${answered.schedule.words}`,
-    changes: CHANGES,
+    successMessage: (_, answered) => `${answered.schedule.name}: ${answered.schedule.words}`,
+    invalidates: INVALIDATED,
     onDone: onClose,
-    isQuiet: true,
+    hidesErrors: true,
   });
   return (
     <ScheduleEditor
@@ -234,7 +242,7 @@ function Editing({ schedule, onClose }: { schedule: Schedule | null; onClose: ()
       schedule={schedule}
       tasks={(tasks.data ?? []).map(({ name }) => name)}
       preview={preview}
-      refusal={refusal}
+      ruleError={refusal}
       isBusy={save.isPending}
       error={save.error}
       onChange={setDraft}

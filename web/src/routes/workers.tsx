@@ -1,34 +1,36 @@
+/** The workers page. */
+
 import { useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 
-import { keys } from "@/api/keys";
-import { useMay } from "@/api/session";
+import { queryKeys } from "@/api/query-keys";
+import { useHasRole } from "@/api/session";
 import { drainWorker, workersQuery, type Worker } from "@/api/workers";
-import { CopyButton } from "@/components/copy";
-import { Confirm } from "@/components/dialog";
-import { Empty, Loaded } from "@/components/looks";
-import { Page } from "@/components/page";
-import { Reports } from "@/components/workers/load";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { CopyButton } from "@/components/copy-button";
+import { EmptyState, QueryContent } from "@/components/loading-empty-error-states";
+import { PageLayout } from "@/components/page-layout";
 import { WorkerCard } from "@/components/workers/worker-card";
-import { useAct } from "@/lib/act";
-import { plural } from "@/lib/numbers";
-import { usePolling } from "@/live/polling";
+import { WorkerCpuUsage } from "@/components/workers/worker-cpu-usage";
+import { formatPlural } from "@/lib/format-number";
+import { useMutationWithToast } from "@/lib/use-mutation-with-toast";
+import { usePausablePolling } from "@/live/use-pausable-polling";
 
-/** What a worker says of its CPU and memory, and that one is silent: no event tells of it. */
+/** No event reports CPU and memory, or that a worker is silent. */
 const HEARTBEAT_MS = 3000;
 const COMMAND = "rota worker tasks:rota";
 
 export function WorkersRoute() {
-  const workers = useQuery({ ...workersQuery, refetchInterval: usePolling(HEARTBEAT_MS) });
-  const mayDrain = useMay("operator");
+  const workers = useQuery({ ...workersQuery, refetchInterval: usePausablePolling(HEARTBEAT_MS) });
+  const mayDrain = useHasRole("operator");
   const [draining, setDraining] = useState<Worker | null>(null);
-  const reports = useRef(new Reports());
-  const drain = useAct({
-    act: ({ id }: Worker) => drainWorker(id),
-    said: ({ name, id }: Worker) => `${name || id} drains: it finishes what it runs, and leaves`,
-    changes: [keys.workers, keys.overview],
+  const reports = useRef(new WorkerCpuUsage());
+  const drain = useMutationWithToast({
+    run: ({ id }: Worker) => drainWorker(id),
+    successMessage: ({ name, id }: Worker) => `${name || id} is draining: it finishes its running jobs and stops`,
+    invalidates: [queryKeys.workers, queryKeys.overview],
     onDone: () => setDraining(null),
-    isQuiet: true,
+    hidesErrors: true,
   });
 
   function card(worker: Worker) {
@@ -48,32 +50,32 @@ export function WorkersRoute() {
   }
 
   return (
-    <Page title="Workers" lead={workers.data && lead(workers.data)}>
-      <Loaded query={workers} lines={8}>
+    <PageLayout title="Workers" lead={workers.data && lead(workers.data)}>
+      <QueryContent query={workers} lines={8}>
         {(all) => {
           const here = all.filter((worker) => worker.status === "ALIVE" && worker.state !== "stopped");
           const gone = all.filter((worker) => !here.includes(worker));
           return (
             <>
               {here.length === 0 ? (
-                <Empty title="No worker is running">
-                  <p>Jobs wait until one is started:</p>
+                <EmptyState title="No workers running">
+                  <p>Jobs wait until a worker is started:</p>
                   <p className="mt-2 inline-flex items-center gap-2 rounded-md border bg-surface px-3 py-1.5">
                     <code>{COMMAND}</code>
                     <CopyButton text={COMMAND} />
                   </p>
-                </Empty>
+                </EmptyState>
               ) : (
-                <ul aria-label="Workers that run" className="flex flex-col gap-3">
+                <ul aria-label="Running workers" className="flex flex-col gap-3">
                   {here.toSorted(byName).map(card)}
                 </ul>
               )}
               {gone.length > 0 && (
                 <details className="group">
                   <summary className="w-fit rounded-md px-1 py-1 text-muted hover:text-text">
-                    {plural(gone.length, "worker")} of the last day, gone or dead
+                    {formatPlural(gone.length, "worker")} stopped or dead in the last 24 hours
                   </summary>
-                  <ul aria-label="Workers that are gone" className="mt-2 flex flex-col gap-3">
+                  <ul aria-label="Stopped workers" className="mt-2 flex flex-col gap-3">
                     {gone.toSorted(byLastSeen).map(card)}
                   </ul>
                 </details>
@@ -81,9 +83,9 @@ export function WorkersRoute() {
             </>
           );
         }}
-      </Loaded>
+      </QueryContent>
       {draining !== null && (
-        <Confirm
+        <ConfirmDialog
           isOpen
           onClose={() => {
             drain.reset();
@@ -95,21 +97,21 @@ export function WorkersRoute() {
           error={drain.error}
           onConfirm={() => drain.mutate(draining)}
         >
-          It finishes {draining.running.length === 0 ? "what it runs" : plural(draining.running.length, "running job")},
-          takes nothing more, and its process ends. This cannot be taken back: whoever watches over it may start it
-          again.
-        </Confirm>
+          It finishes{" "}
+          {draining.running.length === 0 ? "task name" : formatPlural(draining.running.length, "running job")}, claims
+          no more jobs, and its process exits. This cannot be undone; a process manager may start it again.
+        </ConfirmDialog>
       )}
-    </Page>
+    </PageLayout>
   );
 }
 
-/** Nothing where none is there: the page says so. */
+/** Undefined without workers: the page shows that itself. */
 function lead(workers: readonly Worker[]): string | undefined {
   const here = workers.filter((worker) => worker.status === "ALIVE" && worker.state !== "stopped");
   if (here.length === 0) return undefined;
   const sum = (of: (worker: Worker) => number) => here.reduce((total, worker) => total + of(worker), 0);
-  return `${plural(here.length, "worker")}, ${sum(({ busy }) => busy)} of ${plural(
+  return `${formatPlural(here.length, "worker")}, ${sum(({ busy }) => busy)} of ${formatPlural(
     sum(({ slots }) => slots),
     "slot",
   )} busy`;

@@ -1,82 +1,88 @@
+/** The page of one workflow: state, errors, graph, timeline and steps. */
+
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { Ban, RotateCcw } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 
-import { ApiError } from "@/api/client";
-import { jobActions } from "@/api/job";
-import { keys } from "@/api/keys";
-import { useMay } from "@/api/session";
+import { ApiError } from "@/api/http-client";
+import { jobActions } from "@/api/job-actions";
+import { queryKeys } from "@/api/query-keys";
+import { useHasRole } from "@/api/session";
 import { workflowActions, workflowQuery, type Workflow, type WorkflowStep } from "@/api/workflows";
-import { WorkflowBadge } from "@/components/badge";
-import { Button } from "@/components/button";
-import { CopyButton } from "@/components/copy";
+import { WorkflowStateBadge } from "@/components/badges";
+import { Button } from "@/components/buttons";
+import { CopyButton } from "@/components/copy-button";
 import { Dialog } from "@/components/dialog";
-import { CheckField } from "@/components/field";
-import { JobLink } from "@/components/links";
-import { Empty, Failure, Loading } from "@/components/looks";
-import { Meter } from "@/components/meter";
-import { Moment, Span } from "@/components/moment";
-import { Page } from "@/components/page";
+import { CheckField } from "@/components/form-fields";
+import { JobLink } from "@/components/job-links";
+import { EmptyState, ErrorState, LoadingState } from "@/components/loading-empty-error-states";
+import { PageLayout } from "@/components/page-layout";
 import { Panel } from "@/components/panel";
+import { ProgressBar } from "@/components/progress-bar";
+import { RelativeTime, Duration } from "@/components/relative-time-and-duration";
 import { Tabs } from "@/components/tabs";
-import { useToasts } from "@/components/toasts";
-import { Gantt } from "@/components/workflow/gantt";
-import { Steps } from "@/components/workflow/steps";
-import { sentence } from "@/lib/explanation";
-import { useMedia } from "@/lib/media";
-import { count, plural } from "@/lib/numbers";
-import type { WorkflowSearch, WorkflowView } from "@/routes/workflow.search";
+import { useToast } from "@/components/toasts";
+import { StepGanttChart } from "@/components/workflow/step-gantt-chart";
+import { StepList } from "@/components/workflow/step-list";
+import { formatCount, formatPlural } from "@/lib/format-number";
+import { toSentence } from "@/lib/format-server-message";
+import { useMediaQuery } from "@/lib/use-media-query";
+import type { WorkflowSearch, WorkflowView } from "@/routes/workflow.search-params";
 
-const Graph = lazy(() => import("@/components/workflow/graph"));
+const Graph = lazy(() => import("@/components/workflow/workflow-graph"));
 
-/** States in which a failed step, or compensation, may be tried again by itself. */
+/** States in which a failed step or compensation may be redriven. */
 const RETRIABLE: ReadonlySet<Workflow["state"]> = new Set(["WAITING", "RUNNING", "FAILED", "PARKED"]);
 
 export function WorkflowRoute() {
-  const { id } = useParams({ from: "/inside/workflows/$id" });
+  const { id } = useParams({ from: "/authenticated/workflows/$id" });
   const query = useQuery(workflowQuery(useQueryClient(), id));
-  if (query.error instanceof ApiError && query.error.status === 404) return <Gone id={id} />;
+  if (query.error instanceof ApiError && query.error.status === 404) return <WorkflowNotFound id={id} />;
   if (query.data !== undefined) return <WorkflowPage workflow={query.data} />;
   return (
-    <Page title={id}>
-      {query.error ? <Failure error={query.error} onRetry={() => void query.refetch()} /> : <Loading lines={8} />}
-    </Page>
+    <PageLayout title={id}>
+      {query.error ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : (
+        <LoadingState lines={8} />
+      )}
+    </PageLayout>
   );
 }
 
 function WorkflowPage({ workflow }: { workflow: Workflow }) {
   const { id } = workflow;
-  const search = useSearch({ from: "/inside/workflows/$id" });
-  const usual = useMedia("(min-width: 640px)") ? "graph" : "steps";
+  const search = useSearch({ from: "/authenticated/workflows/$id" });
+  const usual = useMediaQuery("(min-width: 640px)") ? "graph" : "steps";
   const navigate = useNavigate();
   const onSearch = (changed: WorkflowSearch) =>
     void navigate({ to: "/workflows/$id", params: { id }, search: changed, replace: true });
-  const mayOperate = useMay("operator");
-  const { isBusy, act, ...cancelling } = useActions(workflow);
+  const mayOperate = useHasRole("operator");
+  const { isBusy, act, ...cancelling } = useWorkflowActions(workflow);
   const onRetry =
     mayOperate && RETRIABLE.has(workflow.state) ? (job: string) => act(() => jobActions.redrive(job)) : undefined;
   return (
-    <Page
+    <PageLayout
       title={workflow.name}
       beside={
         <>
-          <WorkflowBadge state={workflow.state} />
+          <WorkflowStateBadge state={workflow.state} />
           <span className="font-mono text-[13px] break-all text-muted">{id}</span>
-          <CopyButton text={id} label="Copy the id" />
+          <CopyButton text={id} label="Copy ID" />
         </>
       }
       actions={
         mayOperate && (
           <>
             {workflow.actions.includes("resume") && (
-              <Button look="primary" isBusy={isBusy} onClick={() => act(() => workflowActions.resume(id))}>
+              <Button variant="primary" isBusy={isBusy} onClick={() => act(() => workflowActions.resume(id))}>
                 <RotateCcw aria-hidden className="size-3.5" />
                 Resume
               </Button>
             )}
             {workflow.actions.includes("cancel") && (
-              <Button onClick={cancelling.onAsk}>
+              <Button onClick={cancelling.onOpenDialog}>
                 <Ban aria-hidden className="size-3.5" />
                 Cancel
               </Button>
@@ -85,7 +91,7 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
         )
       }
     >
-      <Standing workflow={workflow} />
+      <WorkflowStatus workflow={workflow} />
       <Tabs<WorkflowView>
         label="Views of the workflow"
         value={search.view ?? usual}
@@ -96,7 +102,7 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
             label: "Graph",
             content: (
               <Panel isFlush className="overflow-hidden">
-                <Suspense fallback={<Loading lines={8} />}>
+                <Suspense fallback={<LoadingState lines={8} />}>
                   <Graph
                     workflow={workflow}
                     search={search}
@@ -111,7 +117,7 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
             label: "Timeline",
             content: (
               <Panel isFlush>
-                <Gantt
+                <StepGanttChart
                   workflow={workflow}
                   isCriticalOnly={search.critical === true}
                   onCriticalOnly={(isOnly) => onSearch({ ...search, critical: isOnly || undefined })}
@@ -121,16 +127,16 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
           },
           {
             value: "steps",
-            label: `Steps (${count(workflow.total)})`,
+            label: `Steps (${formatCount(workflow.total)})`,
             content: (
               <Panel isFlush>
-                <Steps workflow={workflow} onRetry={onRetry} isBusy={isBusy} />
+                <StepList workflow={workflow} onRetry={onRetry} isBusy={isBusy} />
               </Panel>
             ),
           },
         ]}
       />
-      {cancelling.isAsked && (
+      {cancelling.isDialogOpen && (
         <CancelDialog
           workflow={workflow}
           onClose={cancelling.onClose}
@@ -139,51 +145,52 @@ function WorkflowPage({ workflow }: { workflow: Workflow }) {
           onCancel={(undo) => act(() => workflowActions.cancel(id, undo))}
         />
       )}
-    </Page>
+    </PageLayout>
   );
 }
 
-/** Why it is where it is, and how far it has come. */
-function Standing({ workflow }: { workflow: Workflow }) {
+/** The explanation of the workflow's state, and its progress. */
+function WorkflowStatus({ workflow }: { workflow: Workflow }) {
   return (
     <div className="flex flex-col gap-2 rounded-lg border bg-surface px-4 py-3">
-      <div role="note" aria-label="Why it is where it is" className="flex flex-col gap-1.5">
-        <p className="text-[15px] break-words">{sentence(workflow.explanation)}</p>
-        <Troubles workflow={workflow} />
+      <div role="note" aria-label="Status explanation" className="flex flex-col gap-1.5">
+        <p className="text-[15px] break-words">{toSentence(workflow.explanation)}</p>
+        <FailureList workflow={workflow} />
       </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-muted">
-        <Meter
+        <ProgressBar
           className="w-40"
           value={workflow.total === 0 ? 0 : (workflow.done / workflow.total) * 100}
-          label="Steps done"
+          label="Completed steps"
         />
-        <span className="figures">
-          {count(workflow.done)} of {plural(workflow.total, "step")}
+        <span className="tabular-nums">
+          {formatCount(workflow.done)} of {formatPlural(workflow.total, "step")}
         </span>
         <span>
-          started <Moment at={workflow.created_at} />
+          started <RelativeTime at={workflow.created_at} />
         </span>
         <span>
-          {workflow.ended_at === null ? "for" : "took"} <Span from={workflow.created_at} until={workflow.ended_at} />
+          {workflow.ended_at === null ? "for" : "took"}{" "}
+          <Duration from={workflow.created_at} until={workflow.ended_at} />
         </span>
-        <span>{workflow.on_failure === "undo" ? "undone when a step fails" : "held when a step fails"}</span>
-        {workflow.limit !== null && <span>at most {count(workflow.limit)} of its name at once</span>}
-        {workflow.resume !== null && <span>resumed when a worker starts</span>}
+        <span>{workflow.on_failure === "undo" ? "on failure: undo" : "on failure: hold"}</span>
+        {workflow.limit !== null && <span>at most {formatCount(workflow.limit)} concurrent</span>}
+        {workflow.resume !== null && <span>resumes when a worker starts</span>}
       </div>
     </div>
   );
 }
 
-/** More errors than this say nothing new; all of them are in the list of steps. */
+/** Number of errors shown; all of them are in the list of steps. */
 const SHOWN_ERRORS = 3;
 
-/** Why it cannot go on: what each failed step, or compensation, raised, and the job that says more. */
-function Troubles({ workflow }: { workflow: Workflow }) {
-  const troubles = troublesOf(workflow);
-  if (troubles.length === 0) return null;
+/** The errors of the failed steps or compensations, with links to their jobs. */
+function FailureList({ workflow }: { workflow: Workflow }) {
+  const failures = findFailures(workflow);
+  if (failures.length === 0) return null;
   return (
-    <ul aria-label="What was raised" className="flex flex-col gap-1 text-[13px]">
-      {troubles.slice(0, SHOWN_ERRORS).map(({ jobId, name, error }) => (
+    <ul aria-label="Errors" className="flex flex-col gap-1 text-[13px]">
+      {failures.slice(0, SHOWN_ERRORS).map(({ jobId, name, error }) => (
         <li key={jobId} className="line-clamp-3 border-l-2 border-failed pl-2.5 break-words">
           <JobLink id={jobId} className="font-medium underline">
             {name}
@@ -192,21 +199,21 @@ function Troubles({ workflow }: { workflow: Workflow }) {
           <span className="font-mono text-failed">{error.type || error.kind}</span> {error.message}
         </li>
       ))}
-      {troubles.length > SHOWN_ERRORS && (
-        <li className="text-muted">and {count(troubles.length - SHOWN_ERRORS)} more: see the steps</li>
+      {failures.length > SHOWN_ERRORS && (
+        <li className="text-muted">and {formatCount(failures.length - SHOWN_ERRORS)} more in the list of steps</li>
       )}
     </ul>
   );
 }
 
-interface Trouble {
+interface Failure {
   readonly jobId: string;
   readonly name: string;
   readonly error: NonNullable<WorkflowStep["error"]>;
 }
 
-function troublesOf({ state, steps }: Workflow): readonly Trouble[] {
-  return steps.flatMap(({ name, jobId, outcome, error, undo }): Trouble[] => {
+function findFailures({ state, steps }: Workflow): readonly Failure[] {
+  return steps.flatMap(({ name, jobId, outcome, error, undo }): Failure[] => {
     if (state === "PARKED" && undo?.state === "failed" && undo.error !== null)
       return [{ jobId: undo.jobId, name: `undo ${name}`, error: undo.error }];
     if (state === "FAILED" && outcome === "failed" && jobId !== null && error !== null) return [{ jobId, name, error }];
@@ -214,31 +221,31 @@ function troublesOf({ state, steps }: Workflow): readonly Trouble[] {
   });
 }
 
-function useActions(workflow: Workflow) {
+function useWorkflowActions(workflow: Workflow) {
   const client = useQueryClient();
-  const { say, complain } = useToasts();
-  const [isAsked, setAsked] = useState(false);
+  const toast = useToast();
+  const [isDialogOpen, setDialogOpen] = useState(false);
   const mutation = useMutation({
     mutationFn: (act: () => Promise<string>) => act(),
-    onSuccess: (said) => {
-      say(`${said}: ${workflow.name}`);
-      setAsked(false);
-      void client.invalidateQueries({ queryKey: keys.workflow(workflow.id) });
+    onSuccess: (message) => {
+      toast.success(`${message}: ${workflow.name}`);
+      setDialogOpen(false);
+      void client.invalidateQueries({ queryKey: queryKeys.workflow(workflow.id) });
     },
     onError: (error) => {
-      if (!isAsked) complain(error);
+      if (!isDialogOpen) toast.error(error);
     },
   });
   return {
     isBusy: mutation.isPending,
     error: mutation.error,
     act: (one: () => Promise<string>) => mutation.mutate(one),
-    isAsked,
-    onAsk: () => {
+    isDialogOpen,
+    onOpenDialog: () => {
       mutation.reset();
-      setAsked(true);
+      setDialogOpen(true);
     },
-    onClose: () => setAsked(false),
+    onClose: () => setDialogOpen(false),
   };
 }
 
@@ -252,7 +259,7 @@ interface CancelProps {
 
 function CancelDialog({ workflow, onClose, onCancel, isBusy, error }: CancelProps) {
   const undos = workflow.steps.filter(({ outcome, undo }) => undo !== null && outcome === "completed").length;
-  // What is being undone already can only be left as it is.
+  // The undo of a parked workflow has already been attempted.
   const isParked = workflow.state === "PARKED";
   const [willUndo, setUndo] = useState(undos > 0 && !isParked);
   return (
@@ -262,24 +269,24 @@ function CancelDialog({ workflow, onClose, onCancel, isBusy, error }: CancelProp
       title={`Cancel ${workflow.name}?`}
       description={
         isParked
-          ? "It ends as it stands: what could not be undone stays done."
-          : "Steps that run are told to stop, and no other starts."
+          ? "The workflow ends now; steps that could not be undone stay completed."
+          : "Running steps are asked to stop, and no further steps start."
       }
       actions={
         <>
-          <Button onClick={onClose}>Keep as it is</Button>
-          <Button look="danger" isBusy={isBusy} onClick={() => onCancel(willUndo)}>
-            {willUndo ? "Cancel and undo" : "Cancel the workflow"}
+          <Button onClick={onClose}>Back</Button>
+          <Button variant="danger" isBusy={isBusy} onClick={() => onCancel(willUndo)}>
+            {willUndo ? "Cancel and undo" : "Cancel workflow"}
           </Button>
         </>
       }
     >
       {undos > 0 && !isParked && (
         <CheckField
-          label={`Undo what was done (${plural(undos, "step")})`}
+          label={`Undo completed steps (${formatPlural(undos, "step")})`}
           isChecked={willUndo}
           onChange={setUndo}
-          hint="Compensations run, those of the last steps first."
+          hint="Compensations run in reverse order of the steps."
         />
       )}
       {error !== null && (
@@ -291,12 +298,12 @@ function CancelDialog({ workflow, onClose, onCancel, isBusy, error }: CancelProp
   );
 }
 
-function Gone({ id }: { id: string }) {
+function WorkflowNotFound({ id }: { id: string }) {
   return (
-    <Page title={id}>
+    <PageLayout title={id}>
       <Panel>
-        <Empty
-          title="There is no such workflow"
+        <EmptyState
+          title="Workflow not found"
           action={
             <Button asChild>
               <Link to="/workflows" search={{}}>
@@ -305,9 +312,9 @@ function Gone({ id }: { id: string }) {
             </Button>
           }
         >
-          Workflows that have ended are kept for a while, and then removed with their steps.
-        </Empty>
+          Finished workflows are kept for a limited time and then removed with their steps.
+        </EmptyState>
       </Panel>
-    </Page>
+    </PageLayout>
   );
 }

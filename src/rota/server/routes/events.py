@@ -1,14 +1,15 @@
-"""`/api/events`: what happens, as it happens, over one connection that can be resumed exactly.
+"""`/api/events`: a stream of server-sent events that can be resumed without gaps.
 
-The store is followed once for all readers (`feed`). Each has what it has not been told yet put together, and hears at
-most four messages a second. One that reads slowly, or not at all, gets fewer messages that say more: nobody else
-notices, and when it reads again it goes on where it was. Events are hints: ids and counts, never what jobs carry.
+The store is read once for all clients (`event_feed`). Unsent changes of a client are merged, and it gets at most four
+messages a second. A client that reads slowly gets fewer, larger messages, does not affect other clients, and continues
+where it was. Events carry ids and counts, never arguments or results.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any, Final, Self
 
@@ -17,111 +18,140 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Send
 
-from rota.core.job import JobRef
-from rota.core.shapes import exact_moment
-from rota.errors import RotaError, StoreError
-from rota.events import EVERYWHERE, Moved, OfTask, Stretch, cursor_of, positions_of, read_between
-from rota.server import shapes
-from rota.server.feed import PACE_S, put_together
-from rota.server.problems import Problem, problem_of
-from rota.server.schemas.base import FullId, QueueName
-from rota.server.visits import Viewer, Visit
+from rota.client.events import NO_QUEUE, EventBatch, EventEntry, TaskFilter, cursor_of, positions_of, read_between
+from rota.client.session import checked_session, session_of, sessions_of
+from rota.core.format_iso_time import iso_time
+from rota.core.ids import JobRef
+from rota.errors import InvalidOption, RotaError, StoreError
+from rota.server import serializers
+from rota.server.http.problem_responses import Problem, problem_of
+from rota.server.request_context import RequestContext, Viewer
+from rota.server.schemas.common import FullId, QueueName
+from rota.server.shared_event_reader import PACE_S, merge_events
 
 logger = logging.getLogger("rota.server")
 router = APIRouter(tags=["events"])
 
-TOPICS: Final = ("jobs", "queues", "schedules", "stats", "workers", "workflows", "operations")
-#: Of those, what belongs to no queue, by the verb of its events.
-BEYOND: Final[Mapping[str, str]] = {"worker": "workers", "workflow": "workflows", "operation": "operations"}
-#: A comment after this much silence keeps proxies from closing the connection.
+TOPICS: Final = ("jobs", "queues", "schedules", "stats", "workers", "workflows", "operations", "scaling")
+#: Verb of events outside any queue -> topic.
+GLOBAL_TOPICS: Final[Mapping[str, str]] = {
+    "worker": "workers",
+    "workflow": "workflows",
+    "operation": "operations",
+    "scaling": "scaling",
+}
+#: Interval of comments that keep proxies from closing an idle connection.
 HEARTBEAT_S: Final = 15.0
-#: A reader that takes nothing for this long is let go: there is only room for so many.
+#: The caller of a stream is authenticated again before a message is sent, if this long has passed.
+RECHECK_S: Final = 3.0
+#: One token may have this fraction of all streams.
+READERS_SHARE: Final = 4
+#: A client that reads nothing for this long is disconnected, because the number of streams is limited.
 STALLED_S: Final = 60.0
-#: Runs that one event names; it counts them all.
-NAMED: Final = 50
-#: Ids of workers, workflows, operations and schedules that wait for one reader; beyond them it has to read again.
-KEPT: Final = 1_000
-#: Runs that wait for one reader of a single task to be sorted; beyond them it has to read again.
-UNSORTED: Final = 20_000
-#: Events about a queue, and not about its jobs; and about schedules.
+#: Maximum number of runs that a change names; all are counted.
+MAX_RUNS: Final = 50
+#: Maximum number of unsent ids per topic and client; beyond it the client gets a `reset`.
+MAX_IDS: Final = 1_000
+#: Maximum number of runs of a client whose task has to be looked up; beyond it the client gets a `reset`.
+MAX_UNFILTERED: Final = 20_000
+#: Verbs of events about queues, and about schedules.
 QUEUE_VERBS: Final = frozenset({"pause", "resume"})
-SCHEDULE_VERBS: Final = frozenset({"put_schedule", "pause_schedule", "remove_schedule", "fire", "run_schedule"})
-#: Where a verb leaves its runs, if there is only one state it can leave them in.
+SCHEDULE_VERBS: Final = frozenset(
+    {"put_schedule", "pause_schedule", "remove_schedule", "fire_schedule", "run_schedule_now"}
+)
+#: Verb -> state of its runs, for verbs that lead to one state only.
 STATES: Final[Mapping[str, str]] = {
-    "claim": "PROCESSING", "completed": "COMPLETED", "failed": "FAILED", "cancelled": "CANCELLED",
-}  # fmt: skip
+    "claim": "PROCESSING",
+    "completed": "COMPLETED",
+    "failed": "FAILED",
+    "cancelled": "CANCELLED",
+}
 
 
 @router.get(
     "/api/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The stream."}},
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The event stream."}
+    },
 )
 async def follow_events(
-    visit: Viewer,
+    context: Viewer,
     topics: Annotated[
-        str, Query(max_length=100, description=f"Of {', '.join(TOPICS)}; with commas between.", pattern=r"^[a-z,]*$")
+        str,
+        Query(max_length=100, description=f"Any of {', '.join(TOPICS)}, separated by commas.", pattern=r"^[a-z,]*$"),
     ] = "jobs,queues",
-    queue: Annotated[list[QueueName] | None, Query(max_length=100, description="Only of these.")] = None,
-    job: Annotated[FullId | None, Query(description="Only of this job.")] = None,
-    task: Annotated[str | None, Query(max_length=200, description="Only of jobs of this task.")] = None,
-    after: Annotated[str | None, Query(max_length=20_000, description="As Last-Event-ID.")] = None,
+    queue: Annotated[list[QueueName] | None, Query(max_length=100, description="Only events of these queues.")] = None,
+    job: Annotated[FullId | None, Query(description="Only events of this job.")] = None,
+    task: Annotated[str | None, Query(max_length=200, description="Only events of this task's jobs.")] = None,
+    after: Annotated[
+        str | None, Query(max_length=20_000, description="Position to resume at, like Last-Event-ID.")
+    ] = None,
     last_event_id: Annotated[str | None, Header(max_length=20_000)] = None,
 ) -> StreamingResponse:
-    """What happens, as server-sent events. Resume with the `Last-Event-ID` of the last; a `reset` says to read again.
+    """Streams changes as server-sent events. Resume with `Last-Event-ID`; after a `reset`, read the state again.
 
-    An event is `changes` with `changes: [{queue, verb, state, count, runs, at}]`: for topic jobs what happened to runs,
-    for queues `pause` and `resume`. Beside it stand, for other topics, `stats` by queue, and the ids of `schedules`,
-    `workers`, `workflows` and `operations` that changed.
+    A `changes` event has `changes: [{queue, verb, state, count, runs, at}]`: changes of runs for the topic jobs,
+    `pause` and `resume` for the topic queues. For other topics it has `stats` by queue, and the ids of changed
+    `schedules`, `workers`, `workflows` and `operations`. A `store` event reports that the store has not responded for
+    two seconds (`is_responding: false`), or responds again.
     """
     wanted = frozenset(topics.split(",")) & frozenset(TOPICS)
     if not wanted:
-        raise Problem(422, "invalid", f"topics: {topics!r} names none of {', '.join(TOPICS)}")
-    beyond = wanted & frozenset(BEYOND.values())
-    if beyond:
-        visit.check_unlimited(" and ".join(sorted(beyond)))
-    run = await _run_of(visit, job) if job is not None else None
-    queues = await _queues(visit, queue, job)
-    server = visit.server
+        raise InvalidOption("topics", f"{topics!r} contains no topic: use any of {', '.join(TOPICS)}")
+    global_topics = wanted & frozenset(GLOBAL_TOPICS.values())
+    if global_topics:
+        context.check_unlimited(" and ".join(sorted(global_topics)))
+    run = await _run_of(context, job) if job is not None else None
+    queues = await _queues(context, queue, job)
+    server = context.server
+    of_caller = server.readers_of[context.identity.id]
+    if context.identity.id and of_caller >= max(1, server.settings.max_readers // READERS_SHARE):
+        raise Problem(
+            429,
+            "too_many_readers",
+            f"this token has {of_caller} event streams, its share: close some of them",
+            headers={"Retry-After": "5"},
+        )
     if server.readers >= server.settings.max_readers:
         raise Problem(
             503,
             "too_many_readers",
-            f"{server.readers} readers follow already: try again later",
+            f"the limit of {server.settings.max_readers} event streams is reached: try again later",
             headers={"Retry-After": "5"},
         )
-    # What would be refused is refused here, where it is still an answer and not the end of a stream.
+    # Errors are raised here, while the response can still have an error status.
     position = last_event_id or after
     given = positions_of(position) if position else None
-    await visit.rota.check()
-    of_task = OfTask((await visit.rota.checked_link()).search, task) if task is not None else None
-    return EventStream(Reader(visit, wanted, queues, run, of_task, given))
+    await context.rota.check()
+    of_task = TaskFilter((await checked_session(context.rota)).search, task) if task is not None else None
+    return EventStream(StreamReader(context, wanted, queues, run, of_task, given))
 
 
-async def _queues(visit: Visit, queues: Sequence[str] | None, job: str | None) -> frozenset[str] | None:
-    """The names of all that is to be heard of, shards among them; None where that is everything."""
+async def _queues(context: RequestContext, queues: Sequence[str] | None, job: str | None) -> frozenset[str] | None:
+    """Returns the queues to follow, including shards; None for all queues."""
     if job is not None:
         chosen = [JobRef.parse(job).queue]
     else:
         for name in queues or ():
-            visit.check_queue(name)
-        chosen = list(queues or visit.identity.queues)
+            context.check_queue(name)
+        chosen = list(queues or context.identity.queues)
     if not chosen:
         return None
-    link = await visit.rota.checked_link()
-    return frozenset([name for queue in chosen for name in await link.names_of(queue)])
+    session = await checked_session(context.rota)
+    return frozenset([name for queue in chosen for name in await session.shards.names_of(queue)])
 
 
-async def _run_of(visit: Visit, job: str) -> str | None:
+async def _run_of(context: RequestContext, job: str) -> str | None:
     ref = JobRef.parse(job)
-    visit.check_queue(ref.queue)
-    return (await visit.server.reads.get(ref)).record.ref.run
+    context.check_queue(ref.queue)
+    return (await context.server.job_reader.get(ref)).record.ref.run
 
 
 class EventStream(StreamingResponse):
-    """Sends a reader what it is to hear, once it follows; and lets one go that takes nothing."""
+    """The response: sends the messages of a reader, and disconnects a client that reads nothing."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
         super().__init__(
             reader.messages(),
@@ -130,213 +160,260 @@ class EventStream(StreamingResponse):
         )
 
     async def stream_response(self, send: Send) -> None:
-        """As long as the reader stays."""
+        """Sends messages until the client disconnects."""
 
-        async def patiently(message: Message) -> None:
+        async def send_with_timeout(message: Message) -> None:
             async with asyncio.timeout(STALLED_S):
                 await send(message)
 
         async with self._reader:
             try:
-                await super().stream_response(patiently)
+                await super().stream_response(send_with_timeout)
             except TimeoutError:
-                logger.info("a reader of events that took nothing for %g s was let go", STALLED_S)
+                logger.info("an event stream whose client read nothing for %g s was closed", STALLED_S)
 
 
-class Reader:
-    """Somebody who follows: what it wants to hear, and what it has not been told yet."""
+class StreamReader:
+    """The state of one stream: its filters, and the changes that have not been sent."""
 
     def __init__(
         self,
-        visit: Visit,
+        context: RequestContext,
         topics: frozenset[str],
         queues: frozenset[str] | None,
         run: str | None,
-        of_task: OfTask | None,
+        of_task: TaskFilter | None,
         given: Mapping[str, str] | None,
     ) -> None:
-        self._visit = visit
+        self._context = context
         self._topics = topics
         self._queues = queues
         self._run = run
         self._of_task = of_task
         self._given = given
-        self._is_beyond = bool(topics & frozenset(BEYOND.values()))
+        self._has_global_topics = bool(topics & frozenset(GLOBAL_TOPICS.values()))
         self._head: Mapping[str, str] = {}
-        self._untold = Untold()
-        self._something = asyncio.Event()
-        self._error: RotaError | None = None
+        self._unsent = UnsentChanges()
+        self._has_changes = asyncio.Event()
+        self._error: RotaError | Problem | None = None
+        self._checked_at = asyncio.get_running_loop().time()
+        #: The latest state of the store, until it is sent.
+        self._store_states: list[bool] = []
 
     async def __aenter__(self) -> Self:
-        self._visit.server.readers += 1
+        self._context.server.readers += 1
+        self._context.server.readers_of[self._context.identity.id] += 1
         try:
-            self._head = await self._visit.server.feed.join(self)
+            self._head = await self._context.server.event_feed.join(self)
         except BaseException:
-            self._visit.server.readers -= 1
+            self._release()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._visit.server.readers -= 1
-        self._visit.server.feed.leave(self)
+        self._release()
+        self._context.server.event_feed.leave(self)
 
-    def hear(self, stretch: Stretch) -> None:
-        """Puts it together with what has not been told yet."""
-        if self._note(stretch, self._untold):
-            self._something.set()
+    def _release(self) -> None:
+        server = self._context.server
+        server.readers -= 1
+        server.readers_of[self._context.identity.id] -= 1
+        server.readers_of += Counter()  # drops callers without streams
 
-    def fail(self, error: RotaError) -> None:
-        """Nobody can say what happens any more: the reader is told, and has to come again."""
+    async def _has_access(self) -> bool:
+        """False, with the error set, if the token was revoked or its rights have changed since the stream began."""
+        now = asyncio.get_running_loop().time()
+        if now - self._checked_at >= RECHECK_S:
+            self._checked_at = now
+            try:
+                async with asyncio.timeout(1):
+                    identity = await self._context.server.authenticator.identify(self._context.request)
+            except Problem as error:
+                self._error = error
+            except (RotaError, TimeoutError):
+                pass  # the store does not respond: it sends no events either
+            else:
+                if identity != self._context.identity:
+                    message = "the rights of this token have changed: open the stream again"
+                    self._error = Problem(401, "unauthenticated", message)
+        return not isinstance(self._error, Problem)
+
+    def on_events(self, batch: EventBatch) -> None:
+        """Adds a batch to the unsent changes."""
+        if self._add(batch, self._unsent):
+            self._has_changes.set()
+
+    def on_error(self, error: RotaError) -> None:
+        """Ends the stream with an error event: the feed has stopped, and the client has to reconnect."""
         self._error = error
-        self._something.set()
+        self._has_changes.set()
+
+    def on_store_state(self, is_responding: bool) -> None:
+        """Reports to the client that the store has stopped responding, or responds again."""
+        self._store_states.append(is_responding)
+        del self._store_states[:-1]
+        self._has_changes.set()
 
     async def messages(self) -> AsyncGenerator[bytes]:
-        """What is sent, for as long as the reader stays."""
+        """Yields the messages of the stream."""
         yield b"retry: 1000\n\n"
         if self._given is not None:
             async for message in self._missed(self._given):
                 yield message
-        while self._error is None or self._untold.after:
+        while self._error is None or self._unsent.after:
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
-                    await self._something.wait()
+                    await self._has_changes.wait()
             except TimeoutError:
+                if not await self._has_access():
+                    break
                 yield b": still here\n\n"
                 continue
-            self._something.clear()
-            if self._untold.after:
-                untold, self._untold = self._untold, Untold()
-                yield await self._message(untold)
-                # What comes meanwhile is told together.
+            self._has_changes.clear()
+            if self._store_states:
+                yield _encode("store", {"is_responding": self._store_states.pop()}, None)
+            if not await self._has_access():
+                break
+            if self._unsent.after:
+                unsent, self._unsent = self._unsent, UnsentChanges()
+                yield await self._message(unsent)
+                # Changes that arrive meanwhile are merged into the next message.
                 await asyncio.sleep(PACE_S)
-        yield _encode("trouble", {"message": problem_of(self._error).message}, None)
+        error = self._error
+        assert error is not None, "the loop ends with an error"
+        problem = error if isinstance(error, Problem) else problem_of(error)
+        yield _encode("trouble", {"message": problem.message}, None)
 
     async def _missed(self, given: Mapping[str, str]) -> AsyncGenerator[bytes]:
-        """What happened between the last event that the reader had, and the first that it will hear of."""
-        link = await self._visit.rota.checked_link()
+        """Yields the changes between the client's position and the first batch of the feed."""
+        session = await checked_session(self._context.rota)
         head = self._own(self._head)
         try:
-            async for stretch in read_between(link.gateway, self._visit.rota.keys, given, head):
-                untold = Untold()
-                if self._note(put_together(stretch), untold):
-                    yield await self._message(untold)
+            async for batch in read_between(session.redis, sessions_of(self._context.rota).keys, given, head):
+                unsent = UnsentChanges()
+                if self._add(merge_events(batch), unsent):
+                    yield await self._message(unsent)
                     await asyncio.sleep(PACE_S)
         except RotaError as error:
             self._error = self._error or error
 
     def _covers(self, queue: str) -> bool:
-        return self._is_beyond if queue == EVERYWHERE else self._queues is None or queue in self._queues
+        return self._has_global_topics if queue == NO_QUEUE else self._queues is None or queue in self._queues
 
     def _own(self, positions: Mapping[str, str]) -> dict[str, str]:
-        """Of positions, those of what it follows: nobody is told of queues that are not its business."""
+        """Returns the positions of the queues that the stream follows; other queue names are not disclosed."""
         return {queue: position for queue, position in positions.items() if self._covers(queue)}
 
-    def _note(self, stretch: Stretch, untold: Untold) -> bool:
-        """Keeps of a stretch what is to be told; False when none of it is about what the reader follows."""
-        resets = [queue for queue in stretch.resets if self._covers(queue)]
-        events = [event for event in stretch.events if self._covers(event.queue)]
+    def _add(self, batch: EventBatch, unsent: UnsentChanges) -> bool:
+        """Adds the changes that the stream follows. Returns False if there are none."""
+        resets = [queue for queue in batch.resets if self._covers(queue)]
+        events = [event for event in batch.events if self._covers(event.queue)]
         if not resets and not events:
             return False
-        untold.after = stretch.after
-        untold.resets.update(resets)
+        unsent.after = batch.after
+        unsent.resets.update(resets)
         for event in events:
-            untold.queues.add(event.queue)
-            if event.queue == EVERYWHERE:
-                untold.keep(BEYOND.get(event.verb, ""), event.queue, event.runs)
+            unsent.queues.add(event.queue)
+            if event.queue == NO_QUEUE:
+                unsent.add_ids(GLOBAL_TOPICS.get(event.verb, ""), event.queue, event.runs)
             elif event.verb in SCHEDULE_VERBS:
-                untold.keep("schedules", event.queue, [f"{event.queue}:{name}" for name in event.runs])
+                unsent.add_ids("schedules", event.queue, [f"{event.queue}:{name}" for name in event.runs])
             elif event.verb in QUEUE_VERBS:
                 if "queues" in self._topics and self._run is None:
-                    _add(untold.changes, event)
+                    _merge(unsent.changes, event)
             elif "jobs" in self._topics:
                 if self._run is None:
-                    self._note_runs(event, untold)
+                    self._add_runs(event, unsent)
                 elif self._run in event.runs:
-                    self._note_runs(event._replace(runs=(self._run,)), untold)
+                    self._add_runs(event._replace(runs=(self._run,)), unsent)
         return True
 
-    def _note_runs(self, event: Moved, untold: Untold) -> None:
+    def _add_runs(self, event: EventEntry, unsent: UnsentChanges) -> None:
         if self._of_task is None:
-            _add(untold.changes, event)
+            _merge(unsent.changes, event)
         else:
-            untold.keep_unsorted(event)
+            unsent.add_unfiltered(event)
 
-    async def _sort(self, of_task: OfTask, untold: Untold) -> None:
-        """Counts of what is not sorted yet the runs of the task. Where that cannot be said, it has to be read again."""
-        for queue, events in untold.unsorted.items():
+    async def _filter_by_task(self, of_task: TaskFilter, unsent: UnsentChanges) -> None:
+        """Adds the unfiltered runs that belong to the task. If the lookup fails, the client gets a `reset`."""
+        for queue, events in unsent.unfiltered.items():
             try:
                 for event in await of_task.select(events):
-                    _add(untold.changes, event)
+                    _merge(unsent.changes, event)
             except StoreError:
-                untold.resets.add(queue)
+                unsent.resets.add(queue)
 
-    async def _message(self, untold: Untold) -> bytes:
-        last = cursor_of(self._own(untold.after))
+    async def _message(self, unsent: UnsentChanges) -> bytes:
+        last = cursor_of(self._own(unsent.after))
         if self._of_task is not None:
-            await self._sort(self._of_task, untold)
-        if untold.resets:
-            return _encode("reset", {"queues": sorted(untold.queues | untold.resets)}, last)
-        for change in untold.changes.values():
-            change["at"] = exact_moment(change["at"])
-        body: dict[str, Any] = {"changes": list(untold.changes.values())}
-        body |= {topic: list(ids) for topic, ids in untold.others.items() if topic in self._topics and not self._run}
+            await self._filter_by_task(self._of_task, unsent)
+        if unsent.resets:
+            return _encode("reset", {"queues": sorted(unsent.queues | unsent.resets)}, last)
+        for change in unsent.changes.values():
+            change["at"] = iso_time(change["at"])
+        body: dict[str, Any] = {"changes": list(unsent.changes.values())}
+        body |= {topic: list(ids) for topic, ids in unsent.others.items() if topic in self._topics and not self._run}
         if "stats" in self._topics:
-            body["stats"] = await self._stats(sorted(untold.queues - {EVERYWHERE}))
+            body["stats"] = await self._stats(sorted(unsent.queues - {NO_QUEUE}))
         if not any(body.values()):
-            # Nothing for this reader; but it shall not be told of it again.
+            # No changes for this client, but its position advances.
             return f"id: {last}\n\n".encode()
         return _encode("changes", body, last)
 
     async def _stats(self, queues: list[str]) -> dict[str, Any]:
         try:
-            infos = await self._visit.rota.views.queue_infos(queues)
+            infos = await session_of(self._context.rota).views.queue_infos(queues)
         except StoreError:
-            return {}  # the next event brings them, or the trouble itself
-        return {info.name: shapes.stats(info.counts) for info in infos}
+            return {}  # the next event has them, or the feed reports the error
+        return {info.name: serializers.stats_json(info.counts) for info in infos}
 
 
-class Untold:
-    """What has happened and was not told yet: as much as there are queues and verbs, however much happened."""
+class UnsentChanges:
+    """Unsent changes, merged by queue and verb, so that their size does not depend on the number of events."""
 
     def __init__(self) -> None:
-        #: Where it ends; nothing where nothing has happened.
+        #: Stream positions after the last change; empty without changes.
         self.after: Mapping[str, str] = {}
         self.changes: dict[tuple[str, str], dict[str, Any]] = {}
         self.others: dict[str, dict[str, None]] = {}
         self.queues: set[str] = set()
         self.resets: set[str] = set()
-        #: Queue -> events of which somebody has to say yet which runs are of the task that is asked for.
-        self.unsorted: dict[str, list[Moved]] = {}
-        self._unsorted_runs = 0
+        #: Queue -> events whose runs have to be filtered by task.
+        self.unfiltered: dict[str, list[EventEntry]] = {}
+        self._unfiltered_runs = 0
 
-    def keep_unsorted(self, event: Moved) -> None:
-        """Until the next message; too many runs are a reason to read again."""
-        self._unsorted_runs += len(event.runs)
-        if self._unsorted_runs > UNSORTED:
+    def add_unfiltered(self, event: EventEntry) -> None:
+        """Keeps an event until the next message. Too many runs lead to a `reset`."""
+        self._unfiltered_runs += len(event.runs)
+        if self._unfiltered_runs > MAX_UNFILTERED:
             self.resets.add(event.queue)
         else:
-            self.unsorted.setdefault(event.queue, []).append(event)
+            self.unfiltered.setdefault(event.queue, []).append(event)
 
-    def keep(self, topic: str, queue: str, ids: Sequence[str]) -> None:
-        """Ids of what changed; too many of them are a reason to read again."""
+    def add_ids(self, topic: str, queue: str, ids: Sequence[str]) -> None:
+        """Adds ids of changed objects. Too many lead to a `reset`."""
         kept = self.others.setdefault(topic, {})
         kept.update(dict.fromkeys(ids))
-        if len(kept) > KEPT:
+        if len(kept) > MAX_IDS:
             kept.clear()
             self.resets.add(queue)
 
 
-def _add(changes: dict[tuple[str, str], dict[str, Any]], event: Moved) -> None:
-    """Counts an event with others of its queue and verb; some of its runs are named."""
+def _merge(changes: dict[tuple[str, str], dict[str, Any]], event: EventEntry) -> None:
+    """Merges an event into the change of its queue and verb."""
     change = changes.setdefault(
         (event.queue, event.verb),
         {
-            "queue": event.queue, "verb": event.verb, "state": STATES.get(event.verb), "count": 0, "runs": [],
+            "queue": event.queue,
+            "verb": event.verb,
+            "state": STATES.get(event.verb),
+            "count": 0,
+            "runs": [],
             "at": event.at,
         },
-    )  # fmt: skip
+    )
     change["count"] += len(event.runs)
-    change["runs"] += event.runs[: NAMED - len(change["runs"])]
+    change["runs"] += event.runs[: MAX_RUNS - len(change["runs"])]
     change["at"] = event.at
 
 

@@ -1,57 +1,46 @@
-"""Whether this server, and the store behind it, can be used. For load balancers: nobody has to log in."""
+"""Health endpoints for load balancers and orchestrators. They need no authentication."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from importlib.metadata import version
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import PlainTextResponse
 
+from rota.client.session import session_of
 from rota.errors import StoreUnavailable
-from rota.prometheus import CONTENT_TYPE, exposition
-from rota.server.schemas.watching import Health
-from rota.server.visits import Server, Viewer, reply
+from rota.server.request_context import Server, json_response
+from rota.server.schemas.health import HealthResponse
 
 router = APIRouter(tags=["health"])
 
-#: A store that takes longer is one that does not answer.
-PATIENCE_S: Final = 2.0
+#: A store that takes longer counts as unavailable.
+STORE_TIMEOUT_S: Final = 2.0
 VERSION: Final = version("rota")
 
 
-@router.get("/healthz", response_model=Health)
+@router.get("/healthz", response_model=HealthResponse)
 async def healthz(request: Request) -> Response:
-    """The server runs, and the store answers."""
+    """Checks that the server runs and the store answers."""
     server: Server = request.app.state.rota_server
-    await _in_time(server.rota.views.now())
-    return reply({"success": True, "status": "ok", "version": VERSION})
+    await _within_timeout(session_of(server.rota).views.now())
+    return json_response({"status": "ok", "version": VERSION})
 
 
-@router.get("/readyz", response_model=Health)
+@router.get("/readyz", response_model=HealthResponse)
 async def readyz(request: Request) -> Response:
-    """Requests can be served: the store answers, and holds a format that this version knows."""
+    """Checks that the store answers and that this version supports its storage format."""
     server: Server = request.app.state.rota_server
-    await _in_time(server.rota.check())
-    await _in_time(server.rota.views.now())
-    return reply({"success": True, "status": "ok", "version": VERSION})
+    await _within_timeout(server.rota.check())
+    await _within_timeout(session_of(server.rota).views.now())
+    return json_response({"status": "ok", "version": VERSION})
 
 
-@router.get(
-    "/metrics",
-    response_class=PlainTextResponse,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text."}},
-)
-async def metrics(visit: Viewer) -> Response:
-    """What Prometheus scrapes: the store's own figures, the same from every server."""
-    visit.check_unlimited("a scrape")
-    return Response(await exposition(visit.rota), media_type=CONTENT_TYPE)
-
-
-async def _in_time(asked: object) -> None:
+async def _within_timeout(check: Awaitable[object]) -> None:
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            await asked  # type: ignore[misc]
+        async with asyncio.timeout(STORE_TIMEOUT_S):
+            await check
     except TimeoutError as error:
-        raise StoreUnavailable(f"the store has not answered within {PATIENCE_S:g} s") from error
+        raise StoreUnavailable(f"the store has not answered within {STORE_TIMEOUT_S:g} s") from error

@@ -1,111 +1,79 @@
-"""The overview: one call for a page that is always open. All who look share one look at the store."""
+"""Overview endpoint: the state of the whole system in one call. Cached for all callers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Response
 
-from rota.attention import Surroundings, alarms, has_vanished
-from rota.core.history import Counted, add
-from rota.core.shapes import exact_moment
-from rota.core.states import JobState
-from rota.history import Load
-from rota.overview import Overview
-from rota.server import shapes
-from rota.server.schemas.base import QueueName
-from rota.server.schemas.overview import OverviewAnswer, SuggestionsAnswer
-from rota.server.visits import Viewer, Visit, reply
+from rota.client.overview import Overview
+from rota.client.queue_metrics import QueueLoad
+from rota.core.format_iso_time import iso_time
+from rota.core.metric_series import Counts, add_counts
+from rota.core.state_transitions import JobState
+from rota.monitoring.alerts import ServerStatus, alerts, is_recently_dead
+from rota.server import serializers
+from rota.server.request_context import RequestContext, Viewer, json_response
+from rota.server.schemas.overview import OverviewResponse
 
 router = APIRouter(tags=["overview"])
 
-#: Words of one kind.
-SUGGESTED: Final = 200
 
-
-@router.get("/api/overview", response_model=OverviewAnswer)
-async def show_overview(visit: Viewer) -> Response:
-    """How everything stands at one glance, and what needs attention. Looked up once a second for all who ask."""
-    server = visit.server
-    overview = _visible(visit, await server.overview.get())
-    around = None if visit.identity.queues else await server.surroundings.get()
+@router.get("/api/overview", response_model=OverviewResponse)
+async def show_overview(context: Viewer) -> Response:
+    """Returns the state of queues, workers and the server, with alerts. Cached for half a second."""
+    server = context.server
+    overview = _visible(context, await server.overview.get())
+    status = None if context.identity.queues else await server.server_status.get()
     minutes = await server.minutes.get()
     loads = overview.loads
     alive = [worker for worker in overview.workers if worker.status == "ALIVE"]
-    answer: dict[str, Any] = {
-        "success": True,
-        "at": exact_moment(overview.at),
-        "stats": shapes.stats({state: sum(load.counts[state] for load in loads) for state in JobState}),
-        "lately": shapes.counted(add(load.lately for load in loads)),
+    body: dict[str, Any] = {
+        "at": iso_time(overview.at),
+        "stats": serializers.stats_json({state: sum(load.counts[state] for load in loads) for state in JobState}),
+        "last_5m": serializers.counts_json(add_counts(load.last_5m for load in loads)),
         "arrivals_per_second": sum(load.arrivals_per_second for load in loads),
         "services_per_second": sum(load.services_per_second for load in loads),
         "oldest_wait_ms": max((load.oldest_wait_ms or 0 for load in loads if load.oldest_wait_ms), default=None),
-        "queues": [_queue(load, minutes.get(load.queue, [])) for load in loads],
+        "queues": [_queue_json(load, minutes.get(load.queue, [])) for load in loads],
         "workers": {
             "alive": len(alive),
             "draining": sum(worker.info.get("state") == "draining" for worker in alive),
-            "dead": sum(map(has_vanished, overview.workers)),
+            "dead": sum(map(is_recently_dead, overview.workers)),
             "slots": sum(worker.info.get("slots", 0) for worker in alive),
             "busy": sum(worker.info.get("busy", 0) for worker in alive),
         },
-        "workflows": None if around is None else {"held": len(overview.held), "parked": len(overview.parked)},
-        "server": None if around is None else _server(around),
-        "attention": msgspec.to_builtins(alarms(overview, around)),
+        "workflows": None if status is None else {"held": len(overview.held), "parked": len(overview.parked)},
+        "server": None if status is None else _server_json(status),
+        "alerts": msgspec.to_builtins(alerts(overview, status)),
     }
-    return reply(answer)
+    return json_response(body)
 
 
-@router.get("/api/suggestions", response_model=SuggestionsAnswer)
-async def suggest(visit: Viewer, queue: QueueName | None = None) -> Response:
-    """Words to complete a filter with: of one queue, or of all. Looked up every few seconds for all who ask."""
-    if queue is not None:
-        visit.check_queue(queue)
-    found = await visit.server.suggestions.get()
-    queues = visit.visible(found.queues)
-    asked = queues if queue is None else [queue]
-
-    def words(by_queue: Mapping[str, Sequence[str]]) -> list[str]:
-        return list(dict.fromkeys(word for name in asked for word in by_queue.get(name, ())))[:SUGGESTED]
-
-    announced = [task.task.name for task in await visit.server.catalog.all() if task.task.queue in asked]
-    overview = _visible(visit, await visit.server.overview.get())
-    answer = {
-        "success": True,
-        "queues": queues,
-        "tasks": list(dict.fromkeys([*words(found.tasks), *announced]))[:SUGGESTED],
-        "tags": words(found.tags),
-        "fields": words(found.fields),
-        "errors": words(found.errors),
-        "workers": [worker.id for worker in overview.workers][:SUGGESTED],
-        "workflows": [] if visit.identity.queues else found.workflows,
-    }
-    return reply(answer)
-
-
-def _visible(visit: Visit, overview: Overview) -> Overview:
-    """What a caller that is limited to some queues may see of it."""
-    if not visit.identity.queues:
+def _visible(context: RequestContext, overview: Overview) -> Overview:
+    """Returns the part of the overview that the caller may see."""
+    if not context.identity.queues:
         return overview
     return msgspec.structs.replace(
         overview,
-        loads=[load for load in overview.loads if visit.identity.may_see(load.queue)],
-        workers=[worker for worker in overview.workers if visit.concerns(worker)],
+        loads=[load for load in overview.loads if context.identity.may_see(load.queue)],
+        workers=[worker for worker in overview.workers if context.concerns(worker)],
         held=[],
         parked=[],
     )
 
 
-def _queue(load: Load, minutes: Sequence[Counted]) -> dict[str, Any]:
+def _queue_json(load: QueueLoad, minutes: Sequence[Counts]) -> dict[str, Any]:
     return {
         "name": load.queue,
         "is_paused": load.is_paused,
-        "stats": shapes.stats(load.counts),
+        "stats": serializers.stats_json(load.counts),
         "oldest_wait_ms": load.oldest_wait_ms,
         "arrivals_per_second": load.arrivals_per_second,
         "services_per_second": load.services_per_second,
-        "lately": shapes.counted(load.lately),
+        "last_5m": serializers.counts_json(load.last_5m),
         "workers": load.workers,
         "slots": load.slots,
         "busy": load.busy,
@@ -114,11 +82,11 @@ def _queue(load: Load, minutes: Sequence[Counted]) -> dict[str, Any]:
     }
 
 
-def _server(around: Surroundings) -> dict[str, Any]:
+def _server_json(status: ServerStatus) -> dict[str, Any]:
     return {
-        "server": around.server,
-        "used_memory": around.used_memory,
-        "maxmemory": around.maxmemory,
-        "evicted_keys": around.evicted_keys,
-        "is_aof_on": around.is_aof_on,
+        "server": status.server,
+        "used_memory": status.used_memory,
+        "maxmemory": status.maxmemory,
+        "evicted_keys": status.evicted_keys,
+        "is_aof_on": status.is_aof_on,
     }

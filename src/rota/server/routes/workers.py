@@ -1,4 +1,4 @@
-"""Workers: who is there, what each is doing, and how one is asked to leave."""
+"""Worker endpoints: list, show, drain and undrain."""
 
 from __future__ import annotations
 
@@ -8,57 +8,74 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 
 from rota.errors import WorkerNotFound
-from rota.server import shapes
-from rota.server.answers import KeyedRoute
-from rota.server.problems import Problem
-from rota.server.schemas.queues import WorkerAnswer, WorkersAnswer
-from rota.server.visits import Operator, Viewer, Visit, reply
-from rota.store.views import WorkerInfo
+from rota.server import serializers
+from rota.server.http.idempotency_key import IdempotentRoute
+from rota.server.http.problem_responses import Problem
+from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.schemas.workers import WorkerResponse, WorkersResponse
+from rota.store.reads import WorkerInfo
 
-router = APIRouter(route_class=KeyedRoute, tags=["workers"])
+router = APIRouter(route_class=IdempotentRoute, tags=["workers"])
 
-WorkerId = Annotated[str, Path(max_length=300, description="As the list of workers has it.")]
-
-
-@router.get("/api/workers", response_model=WorkersAnswer)
-async def list_workers(visit: Viewer) -> Response:
-    """The workers heard of in the last day, and what each is running."""
-    found = [worker for worker in await visit.rota.workers() if visit.concerns(worker)]
-    return reply({"success": True, "workers": await _shapes(visit, found)})
+WorkerId = Annotated[str, Path(max_length=300, description="The id in the list of workers.")]
 
 
-@router.get("/api/workers/{worker_id}", response_model=WorkerAnswer)
-async def show_worker(visit: Viewer, worker_id: WorkerId) -> Response:
-    """One worker, and what it is running."""
-    return await _answer(visit, worker_id)
+@router.get("/api/workers", response_model=WorkersResponse)
+async def list_workers(context: Viewer) -> Response:
+    """Lists the workers seen in the last 24 hours, with their running jobs."""
+    found = [worker for worker in await context.rota.workers() if context.concerns(worker)]
+    return json_response({"workers": await _workers_json(context, found)})
 
 
-@router.post("/api/workers/{worker_id}/drain", response_model=WorkerAnswer)
-async def drain_worker(visit: Operator, worker_id: WorkerId) -> Response:
-    """Let a worker finish what it runs, take nothing more, and leave. It is told at once; repeat it freely."""
-    before = await _find(visit, worker_id)
-    if not all(visit.identity.may_see(queue) for queue in before.info.get("queues", [])):
-        raise Problem(403, "forbidden", "this worker serves queues that this token is not for")
-    await visit.rota.drain(worker_id)
-    await visit.audit(
+@router.get("/api/workers/{worker_id}", response_model=WorkerResponse)
+async def show_worker(context: Viewer, worker_id: WorkerId) -> Response:
+    """Returns one worker with its running jobs."""
+    return await _worker_response(context, worker_id)
+
+
+@router.post("/api/workers/{worker_id}/drain", response_model=WorkerResponse)
+async def drain_worker(context: Operator, worker_id: WorkerId) -> Response:
+    """Drains a worker: it claims no more jobs, finishes its running jobs, and stops. Idempotent."""
+    before = await _find_controllable(context, worker_id)
+    await context.rota.drain(worker_id)
+    await context.audit(
         "drain", f"worker {worker_id}", before={"state": before.info.get("state", "")}, after={"state": "draining"}
     )
-    return await _answer(visit, worker_id)
+    return await _worker_response(context, worker_id)
 
 
-async def _find(visit: Visit, worker_id: str) -> WorkerInfo:
-    found = (worker for worker in await visit.rota.workers() if worker.id == worker_id and visit.concerns(worker))
+@router.post("/api/workers/{worker_id}/undrain", response_model=WorkerResponse)
+async def undrain_worker(context: Operator, worker_id: WorkerId) -> Response:
+    """Withdraws a drain: the worker claims jobs again. Refused once it has drained. Idempotent."""
+    before = await _find_controllable(context, worker_id)
+    await context.rota.undrain(worker_id)
+    await context.audit("undrain", f"worker {worker_id}", before={"state": before.info.get("state", "")})
+    return await _worker_response(context, worker_id)
+
+
+async def _find_controllable(context: RequestContext, worker_id: str) -> WorkerInfo:
+    found = await _find(context, worker_id)
+    if not all(context.identity.may_see(queue) for queue in found.info.get("queues", [])):
+        raise Problem(403, "forbidden", "this worker serves queues outside the scope of this token")
+    return found
+
+
+async def _find(context: RequestContext, worker_id: str) -> WorkerInfo:
+    found = (worker for worker in await context.rota.workers() if worker.id == worker_id and context.concerns(worker))
     worker = next(found, None)
     if worker is None:
         raise WorkerNotFound(worker_id)
     return worker
 
 
-async def _answer(visit: Visit, worker_id: str) -> Response:
-    (shape,) = await _shapes(visit, [await _find(visit, worker_id)])
-    return reply({"success": True, "worker": shape})
+async def _worker_response(context: RequestContext, worker_id: str) -> Response:
+    (worker,) = await _workers_json(context, [await _find(context, worker_id)])
+    return json_response({"worker": worker})
 
 
-async def _shapes(visit: Visit, workers: Sequence[WorkerInfo]) -> list[dict[str, Any]]:
-    held, are_all = await visit.server.leases.by_worker()
-    return [shapes.worker(one, visit.identity, held.get(one.id, []), are_all=are_all) for one in workers]
+async def _workers_json(context: RequestContext, workers: Sequence[WorkerInfo]) -> list[dict[str, Any]]:
+    running, is_complete = await context.server.running_jobs.by_worker()
+    return [
+        serializers.worker_json(one, context.identity, running.get(one.id, []), is_complete=is_complete)
+        for one in workers
+    ]

@@ -1,4 +1,4 @@
-"""Workflows: built and committed as a whole, looked at with their graph, cancelled, resumed."""
+"""Workflow endpoints: list, create, show, cancel and resume."""
 
 from __future__ import annotations
 
@@ -7,119 +7,130 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Path, Query, Response
 
-from rota.core.job import JobRef, checked_id
-from rota.core.values import is_array, is_object
-from rota.core.workflow import Flow
-from rota.drafts import Draft, Step
-from rota.errors import InvalidJob, InvalidOption, JobNotFound
-from rota.server import enqueueing, shapes
-from rota.server.answers import KeyedRoute, token_of
-from rota.server.problems import Problem
-from rota.server.schemas.base import ID, WorkflowStateName
+from rota.client.session import checked_session
+from rota.client.tasks import Call
+from rota.client.workflow_builder import Step, WorkflowBuilder
+from rota.core.ids import JobRef, checked_id
+from rota.core.json_schema_validator import is_array, is_object
+from rota.core.workflow import WorkflowRecord
+from rota.errors import InvalidJob, InvalidOption, JobNotFound, WorkflowNotFound
+from rota.server import enqueue_requests, serializers
+from rota.server.http.idempotency_key import IdempotentRoute, idempotency_token
+from rota.server.http.problem_responses import fields_within
+from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.schemas.common import ID, WorkflowStateName
 from rota.server.schemas.jobs import JobOptions
-from rota.server.schemas.workflows import CancelWorkflow, NewStep, NewWorkflow, WorkflowAnswer, WorkflowsAnswer
-from rota.server.visits import Operator, Viewer, Visit, reply
-from rota.tasks import Call
+from rota.server.schemas.workflows import CancelWorkflow, NewStep, NewWorkflow, WorkflowResponse, WorkflowsResponse
 
-router = APIRouter(route_class=KeyedRoute, tags=["workflows"])
+router = APIRouter(route_class=IdempotentRoute, tags=["workflows"])
 
 WorkflowId = Annotated[str, Path(max_length=300, json_schema_extra={"pattern": ID})]
-#: Stands for the result of another step, where it is all that an object holds.
+#: Key of an object that is replaced by the result of another step.
 RESULT: Final = "$result"
 
 
-@router.get("/api/workflows", response_model=WorkflowsAnswer)
+@router.get("/api/workflows", response_model=WorkflowsResponse)
 async def list_workflows(
-    visit: Viewer,
-    state: Annotated[list[WorkflowStateName] | None, Query(description="Only those in one of these.")] = None,
-    name: Annotated[str | None, Query(max_length=200, description="Only those of this name.")] = None,
+    context: Viewer,
+    state: Annotated[
+        list[WorkflowStateName] | None, Query(description="Only workflows in one of these states.")
+    ] = None,
+    name: Annotated[str | None, Query(max_length=200, description="Only workflows of this name.")] = None,
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """The latest workflows, the newest first: all that have not ended, and those of the last day."""
-    visit.check_unlimited("a list of workflows")
+    """Lists workflows, newest first: all that have not ended, and those of the last 24 hours."""
+    context.check_unlimited("a list of workflows")
     states = [one.lower() for one in state or ()]
-    page = await visit.rota.workflows.page(states=states, name=name or "", cursor=cursor, limit=limit)
-    workflows = [shapes.workflow_info(info) for info in page.workflows]
-    return reply({"success": True, "workflows": workflows, "cursor": page.cursor})
+    page = await context.rota.workflows.page(states=states, name=name or "", cursor=cursor, limit=limit)
+    workflows = [serializers.workflow_info_json(info) for info in page.workflows]
+    return json_response({"workflows": workflows, "cursor": page.cursor})
 
 
-@router.post("/api/workflows", status_code=201, response_model=WorkflowAnswer)
-async def create_workflow(visit: Operator, body: NewWorkflow) -> Response:
-    """Build a workflow and commit it as a whole: all of it is stored, or nothing."""
-    token = token_of(visit.request)
+@router.post("/api/workflows", status_code=201, response_model=WorkflowResponse)
+async def create_workflow(context: Operator, body: NewWorkflow) -> Response:
+    """Creates a workflow. It is stored atomically: all of it or nothing."""
+    token = idempotency_token(context.request)
+    if body.id is not None and context.identity.queues:
+        # Ids are shared by all queues: a refusal would disclose that there is such a workflow.
+        raise InvalidOption(
+            "id", "this token is limited to some queues: leave out the id, and send an Idempotency-Key instead"
+        )
     workflow_id = token if body.id is None else checked_id(body.id)
     if token is not None and workflow_id == token:
-        # Called after the key, a workflow that is there was made by the first request.
-        known = await (await visit.rota.checked_flows()).read(token)
+        # The id follows from the idempotency key: an existing workflow was created by the first request.
+        known = await (await checked_session(context.rota)).workflows.read(token)
         if known is not None:
-            return reply({"success": True, "workflow": await _shape(visit, known)}, 201)
-    draft = visit.rota.workflow(
+            return json_response({"workflow": await _workflow_json(context, known)}, 201)
+    builder = context.rota.workflow(
         body.name, id=workflow_id, on_failure=body.on_failure, resume=body.resume, limit=body.limit
     )
+    context.count_enqueues(len(body.steps))
     steps: dict[str, Step[Any]] = {}
-    for place, asked in enumerate(body.steps):
-        await _add_step(visit, draft, steps, asked, asked.name or f"{asked.type}-{place}")
+    for index, step in enumerate(body.steps):
+        with fields_within(f"steps.{index}"):
+            await _add_step(context, builder, steps, step, step.name or f"{step.type}-{index}")
     try:
-        await draft.commit()
+        await builder.commit()
     except JobNotFound as error:
-        raise Problem(422, "unknown_dependency", f"dependencies: {error}") from error
-    return reply({"success": True, "workflow": await _shape(visit, await draft.refresh())}, 201)
+        raise enqueue_requests.unknown_dependency(error) from error
+    return json_response({"workflow": await _workflow_json(context, await builder.refresh())}, 201)
 
 
-@router.get("/api/workflows/{workflow_id}", response_model=WorkflowAnswer)
-async def show_workflow(visit: Viewer, workflow_id: WorkflowId) -> Response:
-    """A workflow with its graph, and how each step and each compensation stands."""
-    return reply({"success": True, "workflow": await _shape(visit, await _read(visit, workflow_id))})
+@router.get("/api/workflows/{workflow_id}", response_model=WorkflowResponse)
+async def show_workflow(context: Viewer, workflow_id: WorkflowId) -> Response:
+    """Returns a workflow with the state of each step and compensation."""
+    return json_response({"workflow": await _workflow_json(context, await _read(context, workflow_id))})
 
 
-@router.post("/api/workflows/{workflow_id}/cancel", response_model=WorkflowAnswer)
+@router.post("/api/workflows/{workflow_id}/cancel", response_model=WorkflowResponse)
 async def cancel_workflow(
-    visit: Operator, workflow_id: WorkflowId, body: Annotated[CancelWorkflow | None, Body()] = None
+    context: Operator, workflow_id: WorkflowId, body: Annotated[CancelWorkflow | None, Body()] = None
 ) -> Response:
-    """Stop what runs, and undo what was done unless told otherwise."""
-    asked = body or CancelWorkflow()
-    before = await _read(visit, workflow_id)
-    await visit.rota.workflows.get(workflow_id).cancel(undo=asked.undo)
-    return await _changed(visit, "cancel", before)
+    """Cancels a workflow: stops running steps and, by default, compensates completed ones."""
+    options = body or CancelWorkflow()
+    before = await _read_to_change(context, workflow_id)
+    await context.rota.workflows.get(workflow_id).cancel(undo=options.undo)
+    return await _audit_change(context, "cancel", before)
 
 
-@router.post("/api/workflows/{workflow_id}/resume", response_model=WorkflowAnswer)
-async def resume_workflow(visit: Operator, workflow_id: WorkflowId) -> Response:
-    """Go on at the failed steps; a parked compensation is tried again."""
-    before = await _read(visit, workflow_id)
-    await visit.rota.workflows.get(workflow_id).resume()
-    return await _changed(visit, "resume", before)
+@router.post("/api/workflows/{workflow_id}/resume", response_model=WorkflowResponse)
+async def resume_workflow(context: Operator, workflow_id: WorkflowId) -> Response:
+    """Resumes a workflow at its failed steps, or at its failed compensation."""
+    before = await _read_to_change(context, workflow_id)
+    await context.rota.workflows.get(workflow_id).resume()
+    return await _audit_change(context, "resume", before)
 
 
-# --- building ----------------------------------------------------------------------------------------------------
-
-
-async def _add_step(visit: Visit, draft: Draft, steps: dict[str, Step[Any]], asked: NewStep, name: str) -> None:
+async def _add_step(
+    context: RequestContext, builder: WorkflowBuilder, steps: dict[str, Step[Any]], new: NewStep, name: str
+) -> None:
     if name in steps:
-        raise InvalidOption("steps", f"two steps are called {name!r}: give each a name of its own")
-    call = await _call(visit, asked.type, asked.data, asked, steps)
-    before = [_named(steps, other, "after") for other in asked.after]
-    step = steps[name] = draft.step(call, after=before, name=name)
-    if asked.undo is not None:
-        undo = await _call(visit, asked.undo.type, asked.undo.data, asked.undo, steps)
-        step.undo(undo, even_if_unsure=asked.undo.even_if_unsure)
+        raise InvalidOption("name", f"two steps are named {name!r}: give each step a unique name")
+    call = await _call(context, new.type, new.data, new, steps)
+    parents = [_named(steps, other, "after") for other in new.after]
+    step = steps[name] = builder.step(call, after=parents, name=name)
+    if new.undo is not None:
+        with fields_within("undo"):
+            undo = await _call(context, new.undo.type, new.undo.data, new.undo, steps)
+        step.undo(undo, even_if_unsure=new.undo.even_if_unsure)
 
 
-async def _call(visit: Visit, task: str, data: Any, options: JobOptions, steps: dict[str, Step[Any]]) -> Call[Any]:
-    known = await visit.server.catalog.find(task)
-    visit.check_queue(options.queue or known.task.queue)  # first: what tasks of other queues take is nobody's business
+async def _call(
+    context: RequestContext, task: str, data: Any, options: JobOptions, steps: dict[str, Step[Any]]
+) -> Call[Any]:
+    known = await context.runnable_task(task, options.queue)  # before the arguments: their errors describe the task
     filled, has_results = _fill(data, steps)
-    if not has_results:  # else it is checked once they are there, by the worker
-        enqueueing.check_data(known, data)
-    call = enqueueing.make_unchecked_call(known, filled, options)
+    if not has_results:  # else the worker checks it once the results are known
+        enqueue_requests.check_data(known, data)
+    call = enqueue_requests.make_unchecked_call(known, filled, options).attributed(context.identity.name)
     for parent in call.parents:
-        visit.check_queue(parent.ref.queue)
+        context.check_queue(parent.ref.queue)
     return call
 
 
 def _fill(value: Any, steps: dict[str, Step[Any]]) -> tuple[Any, bool]:
-    """The data with handles of results where they are asked for; and whether there are any."""
+    """Returns the data with result placeholders filled in, and whether it has any."""
     if is_object(value):
         if set(value) == {RESULT}:
             return _named(steps, value[RESULT], RESULT).result, True
@@ -134,29 +145,38 @@ def _fill(value: Any, steps: dict[str, Step[Any]]) -> tuple[Any, bool]:
 def _named(steps: dict[str, Step[Any]], name: Any, where: str) -> Step[Any]:
     step = steps.get(name) if isinstance(name, str) else None
     if step is None:
-        raise InvalidJob(f"{where}: no earlier step is called {name!r}; there are: {', '.join(steps) or 'none'}")
+        raise InvalidJob(f"{where}: there is no earlier step {name!r}; earlier steps: {', '.join(steps) or 'none'}")
     return step
 
 
-# --- looking -----------------------------------------------------------------------------------------------------
+async def _read(context: RequestContext, workflow_id: str) -> WorkflowRecord:
+    workflow = await context.rota.workflows.get(workflow_id).refresh()
+    queues = {step.queue for step in workflow.steps} | {step.undo.queue for step in workflow.steps if step.undo}
+    if not all(map(context.identity.may_see, queues)):
+        raise WorkflowNotFound(workflow_id)  # as if it did not exist
+    return workflow
 
 
-async def _read(visit: Visit, workflow_id: str) -> Flow:
-    flow = await visit.rota.workflows.get(workflow_id).refresh()
-    for queue in {step.queue for step in flow.steps}:
-        visit.check_queue(queue)
-    return flow
+async def _read_to_change(context: RequestContext, workflow_id: str) -> WorkflowRecord:
+    """A workflow whose steps and compensations the caller may all run: a change can start any of them."""
+    workflow = await _read(context, workflow_id)
+    if context.identity.is_limited:
+        for step in workflow.steps:
+            await context.runnable_task(step.task, step.queue)
+            if step.undo is not None:
+                await context.runnable_task(step.undo.task, step.undo.queue)
+    return workflow
 
 
-async def _shape(visit: Visit, flow: Flow) -> dict[str, Any]:
-    refs: Sequence[JobRef] = [JobRef.parse(step) for step in shapes.job_ids(flow)]
-    found = await visit.server.reads.many(refs)
-    return shapes.workflow(flow, {one.record.ref.full_id: one for one in found if one is not None})
+async def _workflow_json(context: RequestContext, workflow: WorkflowRecord) -> dict[str, Any]:
+    refs: Sequence[JobRef] = [JobRef.parse(step) for step in serializers.job_ids(workflow)]
+    found = await context.server.job_reader.many(refs)
+    return serializers.workflow_json(workflow, {one.record.ref.full_id: one for one in found if one is not None})
 
 
-async def _changed(visit: Visit, action: str, before: Flow) -> Response:
-    after = await visit.rota.workflows.get(before.id).refresh()
-    await visit.audit(
+async def _audit_change(context: RequestContext, action: str, before: WorkflowRecord) -> Response:
+    after = await context.rota.workflows.get(before.id).refresh()
+    await context.audit(
         action, f"workflow {before.id}", before={"state": before.state.upper()}, after={"state": after.state.upper()}
     )
-    return reply({"success": True, "workflow": await _shape(visit, after)})
+    return json_response({"workflow": await _workflow_json(context, after)})

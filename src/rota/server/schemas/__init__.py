@@ -1,5 +1,5 @@
-"""What the API takes and gives, field by field: the OpenAPI document, and the dashboard's types, follow from this.
+"""Request and response bodies, one module per resource as in `routes`.
 
-Seed 2's fields are as it shows them: `data`, `retries`, `progress` and `created_at` are texts. What Rota adds stands
-beside them. Times are ISO 8601 in UTC. One module per resource, as `routes` has them.
+The OpenAPI document and the dashboard's types are generated from them. Times are ISO 8601 in UTC. Arguments and results
+are JSON texts, so that no number loses a digit in a language whose numbers are floats.
 """

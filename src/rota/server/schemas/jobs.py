@@ -1,41 +1,52 @@
-"""Jobs: how they are asked for, and how they are shown."""
+"""Jobs: request bodies, filters and responses."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from rota.core.job import MAX_LOCK, MAX_TAGS
+from rota.core.job_options import MAX_LOCK, MAX_TAGS
+from rota.core.json_schema_validator import is_array, is_object
 from rota.core.retry import MAX_ATTEMPTS, MAX_SECONDS
-from rota.server.schemas.base import (
-    Answer,
-    Asked,
-    Done,
+from rota.server.schemas.common import (
+    DateTimeText,
     FullId,
     JobIdText,
+    MessageResponse,
     PriorityName,
     QueueName,
+    RequestBody,
+    ResponseBody,
     Seconds,
     State,
     TaskName,
     Text,
-    Yes,
 )
 
 
-class Dependency(Asked):
+def _as_arguments(value: Any) -> Any:
+    return value if value is None or is_object(value) or is_array(value) else [value]
+
+
+#: Named arguments as an object, positional ones as an array; any other value is the only argument.
+Data = Annotated[dict[str, Any] | list[Any], BeforeValidator(_as_arguments, json_schema_input_type=Any)]
+Priority = PriorityName | Annotated[int, Field(ge=-100, le=100)]
+Action = Literal["cancel", "delete", "redrive", "update"]
+
+
+class Dependency(RequestBody):
     """A job that must end first."""
 
     job: FullId
-    #: However it ended.
+    #: Accept any outcome, not only success.
     may_fail: bool = False
-    #: If it is no longer kept: refuse, or count it as one that succeeded.
+    #: If the job has been removed: refuse, or count it as succeeded.
     if_gone: Literal["refused", "satisfied"] = "refused"
 
 
-class SameId(Asked):
-    """What is changed when the id has a run that waits; see “The same id again”."""
+class SameId(RequestBody):
+    """What an enqueue changes if the id has a waiting run; see “The same id again”."""
 
     data: bool = True
     run_at: bool | Literal["if_later", "if_earlier"] = True
@@ -45,66 +56,90 @@ class SameId(Asked):
     reset_counts: bool | None = None
 
 
-class JobOptions(Asked):
+class JobOptions(RequestBody):
     """The options of a job."""
 
     queue: QueueName | None = None
-    priority: PriorityName | Annotated[int, Field(ge=-100, le=100)] | None = None
+    priority: Priority | None = None
     #: Seconds from now.
     delay: Seconds | None = None
-    #: Not before this time, in ISO 8601 with a zone.
-    run_at: Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})] | None = None
+    #: Earliest start, in ISO 8601 with a zone.
+    run_at: DateTimeText | None = None
     lock: Annotated[str, Field(min_length=1, max_length=MAX_LOCK)] | None = None
     dependencies: Annotated[list[FullId | Dependency], Field(max_length=1000)] | None = None
     #: Seconds per attempt.
     timeout: Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)] | None = None
-    #: Failures after which it is a dead letter.
+    #: Failures after which the job becomes a dead letter.
     attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = None
     max_stalls: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     at_most_once: bool | None = None
-    #: Seconds within which it must have started.
+    #: Seconds within which the job must start.
     expires: Seconds | None = None
     tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(max_length=MAX_TAGS)] | None = None
     meta: dict[str, Any] | None = None
 
 
 class NewJob(JobOptions):
-    """A job to be enqueued: `type` is the task, `data` its named arguments, or an array of positional ones."""
+    """A new job: `type` is the task; `data` its named arguments, an array of positional ones, or the only one."""
 
     type: TaskName
-    data: dict[str, Any] | list[Any] | None = None
+    data: Data | None = None
     id: JobIdText | None = None
     on_same_id: Literal["update", "ignore", "reject"] | SameId | None = None
 
 
-class NamedJob(JobOptions):
-    """A job as seed 0 enqueues it: `name` is the task."""
+class JobChange(RequestBody):
+    """Changes to a waiting job. Omitted fields keep their values."""
 
-    name: TaskName
-    id: JobIdText | Annotated[int, Field(ge=0)] | None = None
-    data: dict[str, Any] | list[Any] | None = None
-    on_same_id: Literal["update", "ignore", "reject"] | SameId | None = None
-
-
-class JobChange(Asked):
-    """What is to be changed of a job that waits; what is left out stays."""
-
-    data: dict[str, Any] | list[Any] | None = None
-    priority: PriorityName | Annotated[int, Field(ge=-100, le=100)] | None = None
+    data: Data | None = None
+    priority: Priority | None = None
     delay: Seconds | None = None
-    run_at: Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})] | None = None
+    run_at: DateTimeText | None = None
 
 
-class CancelJob(Asked):
-    """How to cancel."""
+class CancelJob(RequestBody):
+    """Options of a cancel."""
 
     reason: Text = ""
-    #: Leave it alone if it is being processed.
+    #: Do not cancel a job that is being processed.
     only_waiting: bool = False
 
 
-class JobError(Answer):
-    """Why an attempt failed, in short."""
+class RedriveJob(RequestBody):
+    """Options of a redrive."""
+
+    #: New arguments; omitted, the job keeps its own.
+    data: Data | None = None
+
+
+class JobFilter(BaseModel):
+    """Filters of a list or bulk operation. A job matches if all of them match."""
+
+    state: Annotated[State | None, Field(description="Only jobs in this state.")] = None
+    queue: QueueName | None = None
+    type: Annotated[str | None, Field(max_length=200, description="Only jobs of this task.")] = None
+    tag: Annotated[str | None, Field(max_length=64)] = None
+    worker: Annotated[str | None, Field(max_length=200, description="Only jobs that this worker runs or ran.")] = None
+    error: Annotated[str | None, Field(max_length=200, description="Only jobs with an error of this class.")] = None
+    group: Annotated[str | None, Field(max_length=200, description="Only dead letters of this group.")] = None
+    since: Annotated[DateTimeText | None, Field(description="Enqueued, or ended, at this time or later.")] = None
+    until: Annotated[DateTimeText | None, Field(description="Enqueued, or ended, before this time.")] = None
+    text: Annotated[str | None, Field(max_length=200, description="Only jobs that contain this text.")] = None
+
+
+class JobQuery(JobFilter):
+    """Query of a list of jobs."""
+
+    field: Annotated[
+        list[str] | None, Field(max_length=10, description="name=value of a parameter that the task indexes.")
+    ] = None
+    cursor: Annotated[str | None, Field(max_length=8000)] = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    order: Literal["oldest", "newest"] | None = None
+
+
+class JobError(ResponseBody):
+    """The error of an attempt."""
 
     kind: str
     type: str
@@ -112,16 +147,16 @@ class JobError(Answer):
 
 
 class JobErrorDetail(JobError):
-    """Why an attempt failed."""
+    """The error of an attempt, with traceback and attributes."""
 
     traceback: str
     attributes: dict[str, Any]
-    #: The same as JSON text.
+    #: The attributes as JSON text.
     attributes_text: str
 
 
-class JobProgress(Answer):
-    """How far an attempt has come."""
+class JobProgress(ResponseBody):
+    """The progress of an attempt."""
 
     percent: int
     done: float
@@ -132,22 +167,18 @@ class JobProgress(Answer):
     at: str
 
 
-class Job(Answer):
+class Job(ResponseBody):
     """A run of a job."""
 
-    jobId: str  # noqa: N815  # seed 2's name for it
+    jobId: str  # noqa: N815
     run: str
     status: State
     type: str
     queue: str
-    #: The arguments as JSON text, so that no number loses a digit on its way.
+    #: The arguments as JSON text, so that no number loses a digit. Lists show the first 2,000 bytes.
     data: str
-    #: Failures so far.
-    retries: str
-    #: 0 to 100.
-    progress: str
-    #: Milliseconds since 1970.
-    created_at: str
+    #: True if `data` is only the beginning; `GET /api/jobs/{job_id}` returns all of it.
+    is_data_cut: bool
     priority: int
     lock: str | None
     tags: list[str]
@@ -156,6 +187,8 @@ class Job(Answer):
     attempt: int
     failures: int
     stalls: int
+    #: Attempts whose process died while it also ran other jobs: none of them is known to be the reason.
+    crashes: int
     snoozes: int
     handbacks: int
     enqueued_at: str
@@ -166,11 +199,11 @@ class Job(Answer):
     worker: str | None
     reason: str | None
     error: JobError | None
-    progress_detail: JobProgress | None
+    progress: JobProgress | None
 
 
-class JobObstacle(Answer):
-    """What keeps a blocked job from starting."""
+class JobObstacle(ResponseBody):
+    """The reason why a blocked job cannot start."""
 
     kind: Literal["same_id", "after", "lock"]
     jobs: list[str]
@@ -179,8 +212,8 @@ class JobObstacle(Answer):
     since: str | None
 
 
-class JobLimits(Answer):
-    """The options that bound a job."""
+class JobLimits(ResponseBody):
+    """Limits of a job's attempts and lifetime."""
 
     attempts: int
     timeout_ms: int | None
@@ -190,135 +223,121 @@ class JobLimits(Answer):
     expires_at: str | None
 
 
-class JobAttempt(Answer):
-    """One execution."""
+class JobAttempt(ResponseBody):
+    """One attempt."""
 
     attempt: int
     worker: str
     started_at: str
-    #: Null while it goes on.
+    #: Null while it runs.
     ended_at: str | None
     outcome: Literal["running", "completed", "failed", "stalled", "returned", "snoozed", "cancelled"]
     #: The error in short, or the reason.
     note: str | None
 
 
-class JobLock(Answer):
-    """The lock of a job, as it stands."""
+class JobLock(ResponseBody):
+    """The lock of a job."""
 
     name: str
-    #: The job that runs under it, or is next to; null when nobody wants it any more.
+    #: The job that holds the lock or gets it next; null if it is free.
     holder: str | None
     since: str | None
     waiting: int
 
 
-class JobStep(Answer):
-    """Which step of its workflow a job is."""
+class JobStep(ResponseBody):
+    """The workflow step that a job belongs to."""
 
     workflow: str
     name: str
-    #: Among the workflow's steps.
+    #: Position among the workflow's steps.
     index: int
-    #: Of a list that the step runs over.
+    #: Index of the list item, if the step runs over a list.
     item: int | None
-    #: It undoes that step.
+    #: True for the compensation of that step.
     is_undo: bool
 
 
-Action = Literal["cancel", "delete", "redrive", "update"]
-
-
 class JobDetail(Job):
-    """A run of a job, with all that is known of it."""
+    """A run of a job, with its attempts, lock, workflow step and explanation."""
 
     error: JobErrorDetail | None  # pyright: ignore[reportIncompatibleVariableOverride]
     meta: dict[str, Any]
-    #: The same as JSON text, so that no number loses a digit.
+    #: The meta values as JSON text, so that no number loses a digit.
     meta_text: str
     limits: JobLimits
     #: Counted from 1, over all jobs of the queue.
     run_number: int
-    #: The first one first; of very many, the latest.
+    #: Oldest first; if there are very many, the latest.
     attempts: list[JobAttempt]
-    #: Null without a lock, or once it has ended.
+    #: Null without a lock, or once the job has ended.
     lock_detail: JobLock | None
-    #: Null where it belongs to no workflow, or that is no longer kept.
+    #: Null if the job is not part of a workflow, or the workflow has been removed.
     step: JobStep | None
     #: The job that handles its failure.
     handled_by: str | None
-    #: The trace that it was enqueued in, 32 hex digits; null where there was none.
+    #: Id of the trace in which it was enqueued, 32 hex digits; null without a trace.
     trace_id: str | None
-    #: JSON text; null until it has completed.
+    #: Caller of the HTTP API or user of the command line that enqueued it; null for other programs.
+    enqueued_by: str | None
+    #: JSON text; null until the job has completed.
     result: str | None
     obstacle: JobObstacle | None
-    #: Why it is where it is, in a sentence.
+    #: Why the job is in its state, as a sentence.
     explanation: str
-    #: What its state allows.
+    #: Actions that its state allows.
     actions: list[Action]
     #: The store's time.
     now: str
 
 
-class JobAnswer(Answer):
+class JobResponse(ResponseBody):
     """One job."""
 
-    success: Yes
     job: JobDetail
 
 
-class NewJobAnswer(Answer):
-    """The job is stored."""
+class NewJobResponse(MessageResponse):
+    """The stored job."""
 
-    success: Yes
-    message: str
     jobId: str  # noqa: N815
-    #: False where the id, or the idempotency key, had a run already.
+    #: False if the id, or the idempotency key, already had a run.
     is_new: bool
     job: Job
 
 
-class RedriveJob(Asked):
-    """How to redrive."""
-
-    #: Its new arguments; without them it keeps those it has.
-    data: dict[str, Any] | list[Any] | None = None
-
-
-class RelatedJob(Answer):
-    """A job that another comes after, or that waits for another."""
+class RelatedJob(ResponseBody):
+    """A dependency or a dependent of a job."""
 
     jobId: str  # noqa: N815
     run: str | None
-    #: Null where it is no longer kept.
+    #: Null if the job has been removed.
     status: State | None
     type: str | None
-    #: It counts however it ends.
+    #: Any outcome satisfies the dependency.
     may_fail: bool
 
 
-class RelatedJobsAnswer(Answer):
-    """Some of them."""
+class RelatedJobsResponse(ResponseBody):
+    """A page of dependencies or dependents."""
 
-    success: Yes
     jobs: list[RelatedJob]
     cursor: str | None
 
 
-class JobsAnswer(Answer):
-    """A page of jobs, under both names that seed 2 has for them."""
+class JobsResponse(ResponseBody):
+    """A page of jobs."""
 
-    success: Yes
-    job: list[Job]
     jobs: list[Job]
-    #: Of the next page; null at the end.
+    #: Cursor of the next page; null at the end.
     cursor: str | None
-    #: Records that were looked at.
+    #: Number of records read.
     examined: int
 
 
-class Stats(Answer):
-    """How many jobs are in each state."""
+class Stats(ResponseBody):
+    """Number of jobs per state."""
 
     SCHEDULED: int
     BLOCKED: int
@@ -329,44 +348,41 @@ class Stats(Answer):
     CANCELLED: int
 
 
-class StatsAnswer(Answer):
-    """How many jobs are in each state."""
+class StatsResponse(ResponseBody):
+    """Number of jobs per state."""
 
-    success: Yes
     stats: Stats
 
 
-class ResultAnswer(Answer):
-    """How a job ended, if it did."""
+class ResultResponse(ResponseBody):
+    """The outcome of a job, or its state if it has not ended."""
 
-    success: Yes
     jobId: str  # noqa: N815
     status: State
-    #: What the handler returned.
+    #: The handler's return value.
     result: Any
     error: JobErrorDetail | None
     reason: str | None
 
 
-class LogLine(Answer):
-    """A line that a handler logged."""
+class LogLine(ResponseBody):
+    """A line logged by a handler."""
 
     at: str
     level: str
     text: str
 
 
-class LogAnswer(Answer):
-    """What a handler logged, from line `start` on."""
+class LogResponse(ResponseBody):
+    """Lines logged by a handler, from line `start` on."""
 
-    success: Yes
     jobId: str  # noqa: N815
     start: int
     lines: list[LogLine]
 
 
-class HistoryEntry(Answer):
-    """A change of state."""
+class HistoryEntry(ResponseBody):
+    """A state change."""
 
     at: str
     verb: str
@@ -377,15 +393,14 @@ class HistoryEntry(Answer):
     note: str | None
 
 
-class HistoryAnswer(Answer):
-    """Every change of state, oldest first."""
+class HistoryResponse(ResponseBody):
+    """All state changes, oldest first."""
 
-    success: Yes
     jobId: str  # noqa: N815
     history: list[HistoryEntry]
 
 
-class CancelAnswer(Done):
-    """What became of it."""
+class CancelResponse(MessageResponse):
+    """The job's state after the request."""
 
     status: State

@@ -1,108 +1,98 @@
-"""How everything stands, and what needs attention."""
+"""The overview of queues, workers, workflows and the server, with alerts."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from rota.server.schemas.base import Answer, Yes
+from rota.server.schemas.common import ResponseBody
 from rota.server.schemas.jobs import Stats
-from rota.server.schemas.watching import Counted
+from rota.server.schemas.metrics import MetricCounts
 
 
-class OverviewQueue(Answer):
-    """How a queue stands now, and what the last hour brought."""
+class OverviewQueue(ResponseBody):
+    """The state of a queue, with counts of the last hour."""
 
     name: str
     is_paused: bool
     stats: Stats
     oldest_wait_ms: int | None
-    #: Over the last five minutes.
+    #: Rates and counts of the last five minutes.
     arrivals_per_second: float
     services_per_second: float
-    #: What was counted over those minutes.
-    lately: Counted
-    #: Of the workers that live and serve it.
+    last_5m: MetricCounts
+    #: Live workers that serve the queue, and their slots.
     workers: int
     slots: int
     busy: int
-    #: Jobs completed, and attempts failed, in each of the last 60 minutes; the present one is last.
+    #: Completed jobs and failed attempts in each of the last 60 minutes; the current minute is last.
     completed_per_minute: list[int]
     failed_per_minute: list[int]
 
 
-class OverviewWorkers(Answer):
-    """The workers together."""
+class OverviewWorkers(ResponseBody):
+    """Totals of all workers."""
 
     alive: int
     draining: int
-    #: Vanished within the last hour, without taking their leave.
+    #: Disappeared within the last hour without unregistering.
     dead: int
     slots: int
     busy: int
 
 
-class OverviewWorkflows(Answer):
-    """Workflows that wait for a human: failed and held, or parked in their compensations."""
+class OverviewWorkflows(ResponseBody):
+    """Workflows that need an operator: failed and held, or parked because a compensation failed."""
 
     held: int
     parked: int
 
 
-class OverviewServer(Answer):
-    """The server behind it all."""
+class OverviewServer(ResponseBody):
+    """The Valkey or Redis server."""
 
     #: Name and version.
     server: str
     used_memory: int
-    #: Null where there is no limit.
+    #: Null without a limit.
     maxmemory: int | None
     evicted_keys: int
     is_aof_on: bool | None
 
 
-class Attention(Answer):
-    """Something that needs a person."""
+class Alert(ResponseBody):
+    """A condition that needs an operator."""
 
     kind: Literal[
-        "server", "parked_workflows", "held_workflows", "dead_letters", "dead_workers", "unserved_queues",
-        "paused_queues", "orphaned_schedules",
-    ]  # fmt: skip
+        "server",
+        "parked_workflows",
+        "held_workflows",
+        "dead_letters",
+        "dead_workers",
+        "unserved_queues",
+        "paused_queues",
+        "orphaned_schedules",
+    ]
     level: Literal["warn", "fail"]
     count: int
     message: str
-    #: Which: queues, workers, workflows or schedules; of the server, what was checked. The first twenty.
+    #: The first twenty affected queues, workers, workflows or schedules; for the server, the failed checks.
     names: list[str]
 
 
-class OverviewAnswer(Answer):
-    """Everything at one glance. It is as old as `at` says: about a second at most."""
+class OverviewResponse(ResponseBody):
+    """The state of the system at the time `at`, at most about a second ago."""
 
-    success: Yes
     at: str
     #: Over all queues.
     stats: Stats
-    lately: Counted
+    #: Counts of the last five minutes.
+    last_5m: MetricCounts
     arrivals_per_second: float
     services_per_second: float
     oldest_wait_ms: int | None
     queues: list[OverviewQueue]
     workers: OverviewWorkers
-    #: Null for a token that is limited to some queues.
+    #: Null for a token limited to some queues.
     workflows: OverviewWorkflows | None
     server: OverviewServer | None
-    attention: list[Attention]
-
-
-class SuggestionsAnswer(Answer):
-    """Words to complete a filter with, the most frequent first. Tags and errors are those of a sample of the jobs."""
-
-    success: Yes
-    queues: list[str]
-    tasks: list[str]
-    tags: list[str]
-    #: Parameters that tasks declared as an index, for `field=name=value`.
-    fields: list[str]
-    errors: list[str]
-    workers: list[str]
-    #: Names of workflows; none for a token that is limited to some queues.
-    workflows: list[str]
+    alerts: list[Alert]

@@ -7,21 +7,23 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rota.core.retry import MAX_SECONDS
-from rota.server.schemas.base import Answer, Asked, Done, State, TaskName, Yes
-from rota.server.schemas.jobs import JobOptions
+from rota.server.schemas.common import DateTimeText, MessageResponse, RequestBody, ResponseBody, State, TaskName
+from rota.server.schemas.jobs import Data, JobOptions
 
 
-class Schedule(Answer):
+class Schedule(ResponseBody):
     """A schedule. Times have the offset of its zone."""
 
     id: str
     name: str
     queue: str
     rule: dict[str, Any]
-    #: As a person says it.
+    #: The rule in plain words.
     words: str
     type: str
     data: str
+    #: True if `data` is only the beginning, as in lists; `GET /api/schedules/{schedule_id}` returns all of it.
+    is_data_cut: bool
     misfire: Literal["once", "all", "skip"]
     overlap: Literal["queue", "skip"]
     version: int
@@ -36,113 +38,108 @@ class Schedule(Answer):
     skipped: int
 
 
-class CronRule(Asked):
-    """At the times that a cron expression names, by the clock on the wall in a time zone."""
+class CronRule(RequestBody):
+    """The times of a cron expression, in local time of a time zone."""
 
     cron: Annotated[str, Field(max_length=200)]
     tz: Annotated[str, Field(max_length=100)] = "UTC"
 
 
-class EveryRule(Asked):
-    """At equal distances, counted from an anchor, else from 1970."""
+class EveryRule(RequestBody):
+    """Fixed intervals, counted from an anchor, by default from 1970."""
 
-    #: Seconds; one at least.
+    #: Seconds, at least 1.
     every: Annotated[float, Field(ge=1, le=MAX_SECONDS, allow_inf_nan=False)]
-    anchor: Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})] | None = None
+    anchor: DateTimeText | None = None
 
 
 class NewSchedule(JobOptions):
-    """A schedule: when, and which jobs. Its jobs have their ids and times from its ticks."""
+    """A schedule: its rule, and the job that it enqueues. The ids and start times of its jobs follow from its ticks."""
 
     rule: CronRule | EveryRule
     type: TaskName
-    data: dict[str, Any] | list[Any] | None = None
+    data: Data | None = None
     misfire: Literal["once", "all", "skip"] = "once"
     overlap: Literal["queue", "skip"] = "queue"
-    #: One that is stored with a higher version stays as it is.
+    #: A stored schedule with a higher version is not replaced.
     version: Annotated[int, Field(ge=1, le=2**31)] = 1
 
 
-class ScheduleChange(Asked):
-    """What is to be changed of a schedule; what is left out stays."""
+class ScheduleChange(RequestBody):
+    """Changes to a schedule. Omitted fields keep their values."""
 
     rule: CronRule | EveryRule | None = None
-    data: dict[str, Any] | list[Any] | None = None
+    data: Data | None = None
     misfire: Literal["once", "all", "skip"] | None = None
     overlap: Literal["queue", "skip"] | None = None
 
 
-class PreviewSchedule(Asked):
-    """A rule to be tried out."""
+class PreviewSchedule(RequestBody):
+    """A rule to preview."""
 
     rule: CronRule | EveryRule
-    #: The zone that the times are told in; else that of the rule.
+    #: Time zone of the response; by default that of the rule.
     tz: Annotated[str, Field(max_length=100)] | None = None
     count: Annotated[int, Field(ge=1, le=50)] = 5
 
 
-class SchedulePreviewAnswer(Answer):
-    """What a rule means."""
+class SchedulePreviewResponse(ResponseBody):
+    """A rule in plain words, and its next times."""
 
-    success: Yes
     words: str
     next_runs: list[str]
 
 
-class ScheduleRun(Answer):
-    """One tick, and what became of its job."""
+class ScheduleRun(ResponseBody):
+    """One tick and its job."""
 
     at: str
     jobId: str  # noqa: N815
-    #: Null where it made no job, or that is no longer kept.
+    #: Null if it enqueued no job, or the job has been removed.
     status: State | None
     started_at: str | None
     ended_at: str | None
 
 
-class ScheduleRunsAnswer(Answer):
-    """The latest ticks, the latest first."""
+class ScheduleRunsResponse(ResponseBody):
+    """The latest ticks, latest first."""
 
-    success: Yes
     runs: list[ScheduleRun]
 
 
-class HourAhead(Answer):
-    """What one hour brings."""
+class ForecastHour(ResponseBody):
+    """Number of jobs expected in one hour."""
 
-    #: When it begins.
+    #: Start of the hour.
     at: str
-    #: Runs of schedules, by their rules: each may make a job.
+    #: Ticks of schedules; each may enqueue a job.
     runs: int
-    #: Scheduled jobs that fall due, retries among them.
+    #: Scheduled jobs that become due, including retries.
     due: int
 
 
-class AheadAnswer(Answer):
-    """What the next hours bring. The first has begun: only what is left of it counts, and what is overdue."""
+class ForecastResponse(ResponseBody):
+    """Jobs expected in the coming hours. The first hour has begun: it counts the rest of it, and overdue jobs."""
 
-    success: Yes
     at: str
-    hours: list[HourAhead]
-    #: Schedules whose runs are not in it: it takes the first thousand.
+    hours: list[ForecastHour]
+    #: Number of schedules that are not included: it covers the first thousand.
     uncounted: int
 
 
-class ScheduleAnswer(Answer):
+class ScheduleResponse(ResponseBody):
     """One schedule."""
 
-    success: Yes
     schedule: Schedule
 
 
-class SchedulesAnswer(Answer):
+class SchedulesResponse(ResponseBody):
     """All schedules."""
 
-    success: Yes
     schedules: list[Schedule]
 
 
-class RunScheduleAnswer(Done):
-    """The job that was made."""
+class RunScheduleResponse(MessageResponse):
+    """The enqueued job."""
 
     jobId: str  # noqa: N815

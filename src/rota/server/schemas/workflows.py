@@ -1,56 +1,64 @@
-"""Workflows: built step by step, and shown with their graph."""
+"""Workflows and their steps."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rota.server.schemas.base import Answer, Asked, JobIdText, State, TaskName, WorkflowStateName, Yes, documented
-from rota.server.schemas.jobs import JobAttempt, JobError, JobOptions
+from rota.server.schemas.common import (
+    JobIdText,
+    RequestBody,
+    ResponseBody,
+    State,
+    TaskName,
+    WorkflowStateName,
+    documented,
+)
+from rota.server.schemas.jobs import Data, JobAttempt, JobError, JobOptions
 
 
 class NewUndo(JobOptions):
-    """What compensates a step."""
+    """The compensation of a step."""
 
     type: TaskName
-    data: dict[str, Any] | list[Any] | None = None
-    #: Also where the step was started and did not succeed.
+    data: Data | None = None
+    #: Also run it if the step was started and did not succeed.
     even_if_unsure: bool = False
 
 
 class NewStep(JobOptions):
-    """A step. `{"$result": "name"}` in its data stands for the result of another step, and comes after it."""
+    """A step. `{"$result": "name"}` in its data is replaced by the result of that step, which becomes a dependency."""
 
     name: JobIdText | None = None
     type: TaskName
-    data: dict[str, Any] | list[Any] | None = None
-    #: Names of steps that come first.
+    data: Data | None = None
+    #: Names of the steps that it depends on.
     after: list[str] = Field(default=[], max_length=1000)
     undo: NewUndo | None = None
 
 
-class NewWorkflow(Asked):
-    """A workflow, built and committed as a whole. A step names only steps before it."""
+class NewWorkflow(RequestBody):
+    """A workflow, stored atomically. A step refers only to steps before it."""
 
     name: JobIdText
     id: Annotated[str, documented(r"^[A-Za-z0-9._-]{1,100}$")] | None = None
     on_failure: Literal["undo", "hold"] | None = None
     resume: Literal["on_start"] | None = None
-    #: How many of that name advance at once.
+    #: Maximum number of workflows of this name that run at the same time.
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     steps: Annotated[list[NewStep], Field(min_length=1, max_length=1000)]
 
 
-class CancelWorkflow(Asked):
-    """How to cancel."""
+class CancelWorkflow(RequestBody):
+    """Options of a cancel."""
 
-    #: Undo what was done.
+    #: Run the compensations of completed steps.
     undo: bool = True
 
 
-class WorkflowInfo(Answer):
-    """How a workflow stands, in a line."""
+class WorkflowInfo(ResponseBody):
+    """Summary of a workflow."""
 
     id: str
     name: str
@@ -62,33 +70,33 @@ class WorkflowInfo(Answer):
     cause: str | None
 
 
-class WorkflowUndo(Answer):
-    """How the compensation of a step stands."""
+class WorkflowUndo(ResponseBody):
+    """State of a step's compensation."""
 
     jobId: str  # noqa: N815
-    #: "none" until it is wanted.
+    #: "none" until it is needed.
     state: str
-    #: The state of its job, while that is kept.
+    #: State of its job; null once the job has been removed.
     status: State | None
     attempts: list[JobAttempt]
     error: JobError | None
     actions: list[Literal["redrive"]]
 
 
-class WorkflowStep(Answer):
-    """A step, and how it stands."""
+class WorkflowStep(ResponseBody):
+    """A step and its state."""
 
     index: int
     name: str
     type: str
     queue: str
-    #: Null where it runs once for each item of a list.
+    #: Null if it runs once for each item of a list.
     jobId: str | None  # noqa: N815
-    #: Indexes of the steps it comes after.
+    #: Indexes of the steps that it depends on.
     after: list[int]
-    #: What the workflow knows of it: waiting, completed, failed, cancelled, deleted.
+    #: waiting, completed, failed, cancelled or deleted.
     outcome: str
-    #: The state of its job, while that is kept.
+    #: State of its job; null once the job has been removed.
     status: State | None
     attempts: int
     items: int | None
@@ -96,18 +104,18 @@ class WorkflowStep(Answer):
     enqueued_at: str | None
     started_at: str | None
     ended_at: str | None
-    #: Every execution of its job, while that is kept: for a timeline.
+    #: The attempts of its job; empty once the job has been removed.
     executions: list[JobAttempt]
     error: JobError | None
-    #: Jobs of items that did not succeed, where it runs over a list; the first twenty.
+    #: For a step over a list: the first twenty jobs of unsuccessful items.
     bad_items: list[str]
-    #: What may be done to its job: a failed step is tried again by redriving it.
+    #: Actions on its job. A failed step is retried by redriving its job.
     actions: list[Literal["redrive"]]
     undo: WorkflowUndo | None
 
 
 class Workflow(WorkflowInfo):
-    """A workflow with its graph."""
+    """A workflow with its steps."""
 
     on_failure: Literal["undo", "hold"]
     resume: Literal["on_start"] | None
@@ -117,17 +125,15 @@ class Workflow(WorkflowInfo):
     actions: list[Literal["cancel", "resume"]]
 
 
-class WorkflowsAnswer(Answer):
-    """The latest workflows."""
+class WorkflowsResponse(ResponseBody):
+    """A page of workflows."""
 
-    success: Yes
     workflows: list[WorkflowInfo]
-    #: Of the next page; null at the end. A page may be short and still have one.
+    #: Cursor of the next page; null at the end. A short page may still have one.
     cursor: str | None
 
 
-class WorkflowAnswer(Answer):
+class WorkflowResponse(ResponseBody):
     """One workflow."""
 
-    success: Yes
     workflow: Workflow

@@ -7,11 +7,11 @@ const LINES = [
   {
     name: "Mon",
     cells: [
-      { value: 0, told: "nothing" },
-      { value: 1200, told: "1,200 jobs" },
+      { value: 0, description: "nothing" },
+      { value: 1200, description: "1,200 jobs" },
     ],
   },
-  { name: "Tue", cells: [{ value: 7, told: "7 jobs" }, null] },
+  { name: "Tue", cells: [{ value: 7, description: "7 jobs" }, null] },
 ];
 
 function texts(row: HTMLElement): string[] {
@@ -26,7 +26,7 @@ function draw(isWide: boolean): HTMLElement[] {
     addEventListener: () => undefined,
     removeEventListener: () => undefined,
   } as unknown as MediaQueryList);
-  render(<Heatmap label="Jobs by hour" tone="completed" columns={["00", "01"]} lines={LINES} note="UTC" />);
+  render(<Heatmap label="Jobs by hour" tone="completed" columns={["00", "01"]} rows={LINES} note="UTC" />);
   return within(screen.getByRole("table", { name: "Jobs by hour" }))
     .getAllByRole("row")
     .slice(1);

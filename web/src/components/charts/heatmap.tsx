@@ -1,53 +1,50 @@
 import type { ReactNode } from "react";
 
-import { classes } from "@/lib/classes";
-import { useMedia } from "@/lib/media";
-import { tiny } from "@/lib/numbers";
+import { classNames } from "@/lib/class-names";
+import { formatTiny } from "@/lib/format-number";
+import { useMediaQuery } from "@/lib/use-media-query";
 
 type Tone = "completed" | "failed" | "scheduled";
 
-/** From nothing to the most. The figure stands in every cell, so that no colour has to be told from another. */
+/** From zero to the maximum. Every cell shows its number, so that colour is not the only cue. */
 const SHADES: Record<Tone, readonly string[]> = {
   completed: ["bg-sunken", "bg-completed/12", "bg-completed/25", "bg-completed/45", "bg-completed text-surface"],
   failed: ["bg-sunken", "bg-failed/12", "bg-failed/25", "bg-failed/45", "bg-failed text-surface"],
   scheduled: ["bg-sunken", "bg-scheduled/12", "bg-scheduled/25", "bg-scheduled/45", "bg-scheduled text-surface"],
 };
-/** No line is as wide as the space between two words. */
+/** Breaks the line after every word: a space wider than any line. */
 const ONE_WORD_A_LINE = "[word-spacing:100vw]";
 const LEVELS = [1, 2, 3, 4] as const;
 
-export interface HeatCell {
+export interface HeatmapCell {
   readonly value: number;
-  /** All figures, in words. */
-  readonly told: string;
+  /** The values as text, shown as the title. */
+  readonly description: string;
 }
 
-export interface HeatLine {
+export interface HeatmapRow {
   readonly name: string;
-  /** One for each column; null where there is nothing to tell of. */
-  readonly cells: readonly (HeatCell | null)[];
+  /** One per column; null if there is no data. */
+  readonly cells: readonly (HeatmapCell | null)[];
 }
 
 interface HeatmapProps {
   label: string;
   tone: Tone;
   columns: readonly string[];
-  lines: readonly HeatLine[];
-  /** Beside the legend: whose clock it is. */
+  rows: readonly HeatmapRow[];
+  /** Next to the legend: the time zone. */
   note: string;
 }
 
-/** A table that is coloured by how much is in it. Where it is too wide for the window, it is turned over. */
-export function Heatmap({ label, tone, columns, lines, note }: HeatmapProps) {
-  const isWide = useMedia("(min-width: 1024px)");
-  // A single job is no heat, though nothing else may come.
-  const most = Math.max(LEVELS.length, ...lines.flatMap(({ cells }) => cells.map((cell) => cell?.value ?? 0)));
+/** A table whose cells are coloured by value. Transposed if it is too wide for the window. */
+export function Heatmap({ label, tone, columns, rows, note }: HeatmapProps) {
+  const isWide = useMediaQuery("(min-width: 1024px)");
+  // A minimum scale: a single job is not shown as a peak.
+  const most = Math.max(LEVELS.length, ...rows.flatMap(({ cells }) => cells.map((cell) => cell?.value ?? 0)));
   const [across, down] = isWide
-    ? [columns, lines]
-    : [
-        lines.map(({ name }) => name),
-        columns.map((name, at) => ({ name, cells: lines.map((line) => line.cells[at]) })),
-      ];
+    ? [columns, rows]
+    : [rows.map(({ name }) => name), columns.map((name, at) => ({ name, cells: rows.map((line) => line.cells[at]) }))];
   return (
     <figure aria-label={label} className="min-w-0">
       <table className="w-full table-fixed border-separate border-spacing-0.5 text-[11px]">
@@ -59,7 +56,7 @@ export function Heatmap({ label, tone, columns, lines, note }: HeatmapProps) {
               <th
                 key={name}
                 scope="col"
-                className={classes("h-5 align-bottom leading-tight font-normal", !isWide && ONE_WORD_A_LINE)}
+                className={classNames("h-5 align-bottom leading-tight font-normal", !isWide && ONE_WORD_A_LINE)}
               >
                 {name}
               </th>
@@ -84,14 +81,14 @@ export function Heatmap({ label, tone, columns, lines, note }: HeatmapProps) {
   );
 }
 
-function Cell({ cell, shade }: { cell: HeatCell | null; shade: string | undefined }) {
+function Cell({ cell, shade }: { cell: HeatmapCell | null; shade: string | undefined }) {
   if (cell === null) return <td />;
   return (
     <td
-      title={cell.told}
-      className={classes("figures h-6 rounded-sm text-center leading-none forced-color-adjust-none", shade)}
+      title={cell.description}
+      className={classNames("tabular-nums h-6 rounded-sm text-center leading-none forced-color-adjust-none", shade)}
     >
-      <span className={cell.value === 0 ? "sr-only" : ""}>{tiny(cell.value)}</span>
+      <span className={cell.value === 0 ? "sr-only" : ""}>{formatTiny(cell.value)}</span>
     </td>
   );
 }
@@ -103,7 +100,7 @@ function Legend({ tone, most, note }: { tone: Tone; most: number; note: string }
       <Shade className={SHADES[tone][0]}>none</Shade>
       {shades.map((level) => (
         <Shade key={level} className={SHADES[tone][level]}>
-          up to {tiny(upTo(level, most))}
+          up to {formatTiny(upTo(level, most))}
         </Shade>
       ))}
       <span className="ml-auto">{note}</span>
@@ -114,13 +111,13 @@ function Legend({ tone, most, note }: { tone: Tone; most: number; note: string }
 function Shade({ className, children }: { className: string | undefined; children: ReactNode }) {
   return (
     <span className="flex items-center gap-1.5">
-      <span aria-hidden className={classes("size-3 rounded-sm border forced-color-adjust-none", className)} />
+      <span aria-hidden className={classNames("size-3 rounded-sm border forced-color-adjust-none", className)} />
       {children}
     </span>
   );
 }
 
-/** Quarters of the most. */
+/** The shade of a value: quarters of the maximum. */
 export function levelOf(value: number, most: number): number {
   return value === 0 ? 0 : Math.ceil((4 * value) / most);
 }

@@ -1,32 +1,32 @@
-import { classes } from "@/lib/classes";
+import { classNames } from "@/lib/class-names";
 
 const WIDTH = 120;
 const HEIGHT = 24;
 
 interface SparklineProps {
-  /** What it shows, in words; the last and the largest figure are added. */
+  /** The accessible name; the latest and the largest value are added. */
   label: string;
   values: readonly number[];
-  /** Drawn over it: of those, the ones that failed. */
+  /** The failed part of the values, drawn on top. */
   failed?: readonly number[];
-  /** How wide it is. */
+  /** The width. */
   className: string;
 }
 
-/** A line without axes: how it went lately, at one glance. */
+/** A small line chart without axes. */
 export function Sparkline({ label, values, failed, className }: SparklineProps) {
   const most = Math.max(1, ...values, ...(failed ?? []));
   const hasFailed = failed?.some((value) => value > 0) ?? false;
-  const told = `${label}: ${values.at(-1) ?? 0} last, ${Math.max(0, ...values)} at most`;
+  const description = `${label}: ${values.at(-1) ?? 0} last, ${Math.max(0, ...values)} at most`;
   return (
     <svg
       role="img"
-      aria-label={told}
+      aria-label={description}
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
       preserveAspectRatio="none"
-      className={classes("h-6 overflow-visible", className)}
+      className={classNames("h-6 overflow-visible", className)}
     >
-      <title>{told}</title>
+      <title>{description}</title>
       <path d={`${path(values, most)} L${WIDTH},${HEIGHT} L0,${HEIGHT} Z`} className="fill-completed-soft" />
       {hasFailed && failed && (
         <path
@@ -48,7 +48,7 @@ export function Sparkline({ label, values, failed, className }: SparklineProps) 
   );
 }
 
-/** The line through the values; its top is `most`, its bottom 0. */
+/** The SVG path through the values; the top is `most`, the bottom 0. */
 export function path(values: readonly number[], most: number): string {
   const step = values.length > 1 ? WIDTH / (values.length - 1) : 0;
   const points = values.map((value, at) => `${round(at * step)},${round(HEIGHT - 1 - (value / most) * (HEIGHT - 2))}`);

@@ -1,5 +1,5 @@
 /**
- * Jobs, however many: only the rows in view exist. Rows are chosen with the mouse (click, shift-click) or the keyboard
+ * The virtualised job table: only the rows in view exist. Rows are selected with the mouse (click, shift-click) or the keyboard
  * (arrows, x, shift and arrows); Enter opens one.
  */
 
@@ -18,46 +18,47 @@ import {
   type RefObject,
 } from "react";
 
-import type { Job } from "@/api/jobs";
-import { StateBadge } from "@/components/badge";
-import { Attempts, Note, priorityName, shortId, Took, When } from "@/components/jobs/job-cells";
-import type { Selection } from "@/lib/choice";
-import { classes } from "@/lib/classes";
-import { useMedia } from "@/lib/media";
-import { keyOf } from "@/lib/rows";
+import type { Job } from "@/api/job-list";
+import { JobStateBadge } from "@/components/badges";
+import { AttemptCount, ErrorOrProgress, shortId, WaitedOrRan, EnqueuedOrDue } from "@/components/jobs/job-table-cells";
+import { classNames } from "@/lib/class-names";
+import { priorityName } from "@/lib/job-priorities";
+import { runKey } from "@/lib/run-key";
+import { useMediaQuery } from "@/lib/use-media-query";
+import type { Selection } from "@/lib/use-row-selection";
 
 const ROW_PX = 36;
 const PHONE_ROW_PX = 60;
-/** Rows beyond the edges of the window that exist as well. */
+/** Rows rendered beyond the edges of the window. */
 const OVERSCAN = 12;
-/** Below this many rows from the end the next page is asked for: early enough for who scrolls fast. */
+/** Fewer rows than this below the view: the next page is fetched, early enough for fast scrolling. */
 const NEAR_END = 100;
 
 const features = tableFeatures({});
 const helper = createColumnHelper<typeof features, Job>();
 const COLUMNS = helper.columns([
-  helper.display({ id: "state", header: "State", cell: ({ row }) => <StateBadge state={row.original.status} /> }),
-  helper.display({ id: "id", header: "Id", cell: ({ row }) => <IdLink job={row.original} /> }),
+  helper.display({ id: "state", header: "State", cell: ({ row }) => <JobStateBadge state={row.original.status} /> }),
+  helper.display({ id: "id", header: "ID", cell: ({ row }) => <IdLink job={row.original} /> }),
   helper.accessor("type", { header: "Task" }),
   helper.accessor("queue", { header: "Queue" }),
   helper.accessor("priority", { header: "Priority", cell: (cell) => priorityName(cell.getValue()) }),
-  helper.display({ id: "attempts", header: "Attempts", cell: ({ row }) => <Attempts job={row.original} /> }),
-  helper.display({ id: "when", header: "Enqueued, due", cell: ({ row }) => <When job={row.original} /> }),
-  helper.display({ id: "took", header: "Waited, ran", cell: ({ row }) => <Took job={row.original} /> }),
+  helper.display({ id: "attempts", header: "Attempts", cell: ({ row }) => <AttemptCount job={row.original} /> }),
+  helper.display({ id: "when", header: "Enqueued / due", cell: ({ row }) => <EnqueuedOrDue job={row.original} /> }),
+  helper.display({ id: "took", header: "Waited / ran", cell: ({ row }) => <WaitedOrRan job={row.original} /> }),
   helper.accessor("worker", { header: "Worker", cell: ({ getValue }) => <WorkerName name={getValue()} /> }),
-  helper.display({ id: "note", header: "Error, progress", cell: ({ row }) => <Note job={row.original} /> }),
+  helper.display({ id: "note", header: "Error / progress", cell: ({ row }) => <ErrorOrProgress job={row.original} /> }),
 ]);
 
-const GRID =
-  "grid grid-cols-[2.25rem_6.75rem_minmax(7rem,1.2fr)_minmax(5rem,1fr)_minmax(4rem,0.8fr)_5rem_7rem_7rem_minmax(8rem,2.4fr)] xl:grid-cols-[2.25rem_6.75rem_minmax(9.5rem,1.3fr)_minmax(5rem,1fr)_minmax(4rem,0.7fr)_4.5rem_5rem_7rem_7rem_minmax(8rem,0.8fr)_minmax(9rem,2.2fr)]";
-/** Where there is less room, what matters least is left out. */
+/** The grid columns are in styles.css. */
+const GRID = "job-table-grid";
+/** Columns that are hidden on narrow screens. */
 const WIDE_ONLY: ReadonlySet<string> = new Set(["priority", "worker"]);
 
 interface JobTableProps {
   rows: readonly Job[];
   gone: ReadonlySet<string>;
   selection: Selection;
-  /** Whether anything can be done to what is chosen. */
+  /** Whether the user may act on a selection. */
   isSelectable: boolean;
   onToggle: (row: number, isRange: boolean) => void;
   onExtend: (row: number) => void;
@@ -65,12 +66,12 @@ interface JobTableProps {
   onOpen: (job: Job) => void;
   onNearEnd: () => void;
   /** The first row in view. */
-  onScrolled: (row: number) => void;
+  onScroll: (row: number) => void;
 }
 
 export function JobTable(props: JobTableProps) {
-  const { rows, selection, isSelectable, onToggle, onExtend, onToggleAll, onOpen, onNearEnd, onScrolled } = props;
-  const isWide = useMedia("(min-width: 1024px)");
+  const { rows, selection, isSelectable, onToggle, onExtend, onToggleAll, onOpen, onNearEnd, onScroll } = props;
+  const isWide = useMediaQuery("(min-width: 1024px)");
   const list = useRef<HTMLDivElement>(null);
   const [margin, setMargin] = useState(0);
   const [focused, setFocused] = useState(0);
@@ -79,7 +80,7 @@ export function JobTable(props: JobTableProps) {
     estimateSize: () => (isWide ? ROW_PX : PHONE_ROW_PX),
     overscan: OVERSCAN,
     scrollMargin: margin,
-    // Below the header of the page and that of the table.
+    // The table starts below the page header and its own header.
     scrollPaddingStart: 48 + 36,
     scrollPaddingEnd: 72,
   });
@@ -87,13 +88,13 @@ export function JobTable(props: JobTableProps) {
   const first = items[0]?.index ?? 0;
   const end = (items.at(-1)?.index ?? -1) + 1;
   const inView = virtual.range?.startIndex ?? 0;
-  // The table knows the rows in view alone: a model of 100,000 would be made anew with every change.
-  const data = useShown(rows, first, end);
-  const table = useTable({ features, columns: COLUMNS, data, getRowId: keyOf });
+  // Only the rows in view are passed to the table: a model of 100,000 rows would be rebuilt with every change.
+  const data = useVisibleRows(rows, first, end);
+  const table = useTable({ features, columns: COLUMNS, data, getRowId: runKey });
   const models = table.getRowModel().rows;
 
   useLayoutEffect(() => {
-    // What stands above may change its height: another line of conditions, an operation that goes on.
+    // The content above may change its height: another line of tokens, a running operation.
     const measure = () => setMargin((list.current?.getBoundingClientRect().top ?? 0) + window.scrollY);
     const observer = new ResizeObserver(measure);
     observer.observe(document.body);
@@ -104,7 +105,7 @@ export function JobTable(props: JobTableProps) {
   useEffect(() => {
     if (end > rows.length - NEAR_END) onNearEnd();
   }, [end, rows.length, onNearEnd]);
-  useEffect(() => onScrolled(inView), [inView, onScrolled]);
+  useEffect(() => onScroll(inView), [inView, onScroll]);
 
   function moveTo(row: number) {
     const target = Math.min(Math.max(0, row), rows.length - 1);
@@ -144,10 +145,10 @@ export function JobTable(props: JobTableProps) {
   useEffect(() => {
     actions.current = now;
   });
-  // One row can be reached with Tab; where the last one is out of view, the first that is in it.
+  // One row is in the tab order: the last active one, or the first in view.
   const tabStop = focused >= first && focused < end ? focused : inView;
-  const isAllChosen = useMemo(
-    () => rows.length > 0 && (selection.isAll || rows.every((job) => selection.keys.has(keyOf(job)))),
+  const areAllSelected = useMemo(
+    () => rows.length > 0 && (selection.isAll || rows.every((job) => selection.keys.has(runKey(job)))),
     [rows, selection],
   );
   return (
@@ -161,25 +162,28 @@ export function JobTable(props: JobTableProps) {
       {isWide && (
         <div
           role="row"
-          className={classes(GRID, "sticky top-12 z-10 h-9 items-center rounded-t-lg border-b bg-surface text-xs")}
+          className={classNames(GRID, "sticky top-12 z-10 h-9 items-center rounded-t-lg border-b bg-surface text-xs")}
         >
           <div role="columnheader" className="flex h-full items-center justify-center">
             {isSelectable && (
               <input
                 type="checkbox"
-                aria-label="Choose all loaded jobs"
+                aria-label="Select all loaded jobs"
                 className="size-4 accent-(--accent)"
-                checked={isAllChosen}
+                checked={areAllSelected}
                 onChange={onToggleAll}
               />
             )}
-            {!isSelectable && <span className="sr-only">Choice</span>}
+            {!isSelectable && <span className="sr-only">Selection</span>}
           </div>
           {table.getHeaderGroups()[0]?.headers.map((header) => (
             <div
               key={header.id}
               role="columnheader"
-              className={classes("truncate px-2 font-medium text-muted", WIDE_ONLY.has(header.id) && "hidden xl:block")}
+              className={classNames(
+                "truncate px-2 font-medium text-muted",
+                WIDE_ONLY.has(header.id) && "hidden xl:block",
+              )}
             >
               <FlexRender header={header} />
             </div>
@@ -190,7 +194,7 @@ export function JobTable(props: JobTableProps) {
         {items.map((item, place) => {
           const model = models[place];
           if (model === undefined) return null;
-          const key = keyOf(model.original);
+          const key = runKey(model.original);
           return (
             <JobRow
               key={key}
@@ -201,7 +205,7 @@ export function JobTable(props: JobTableProps) {
               height={item.size}
               isWide={isWide}
               isSelectable={isSelectable}
-              isChosen={selection.isAll || selection.keys.has(key)}
+              isSelected={selection.isAll || selection.keys.has(key)}
               isGone={props.gone.has(key)}
               isTabStop={item.index === tabStop}
               actions={actions}
@@ -228,30 +232,30 @@ interface JobRowProps {
   height: number;
   isWide: boolean;
   isSelectable: boolean;
-  isChosen: boolean;
+  isSelected: boolean;
   isGone: boolean;
   isTabStop: boolean;
-  /** What is done now, whatever it was when the row was drawn. */
+  /** The current handlers, also for rows rendered earlier. */
   actions: RefObject<RowActions>;
 }
 
-/** Drawn again only when what it shows has changed: scrolling draws the rows that come into view, and no others. */
+/** Rendered again only if its content has changed: scrolling renders only the rows that come into view. */
 const JobRow = memo(
   function JobRow(props: JobRowProps) {
-    const { model, job, index, isWide, isSelectable, isChosen, isGone, actions } = props;
+    const { model, job, index, isWide, isSelectable, isSelected, isGone, actions } = props;
     return (
       <div
         role="row"
         data-row={index}
         aria-rowindex={index + 1}
-        aria-selected={isSelectable ? isChosen : undefined}
+        aria-selected={isSelectable ? isSelected : undefined}
         tabIndex={props.isTabStop ? 0 : -1}
-        title={isGone ? "It has moved on since, and matches no longer" : undefined}
+        title={isGone ? "Changed since the list was loaded; no longer matches the filter" : undefined}
         style={{ height: props.height, transform: `translateY(${props.top}px)` }}
-        className={classes(
+        className={classNames(
           "absolute top-0 left-0 w-full items-center border-b contain-strict border-line/60 text-[13px] outline-offset-[-2px]",
           isWide ? GRID : "flex",
-          isChosen ? "bg-accent-soft" : "hover:bg-sunken/60",
+          isSelected ? "bg-accent-soft" : "hover:bg-sunken/60",
           isGone && "opacity-60",
         )}
         onFocus={() => actions.current.onFocus(index)}
@@ -264,10 +268,10 @@ const JobRow = memo(
               <label className="flex w-full cursor-pointer items-center justify-center">
                 <input
                   type="checkbox"
-                  aria-label={`Choose ${job.jobId}`}
+                  aria-label={`Select ${job.jobId}`}
                   className="size-4 accent-(--accent)"
                   tabIndex={-1}
-                  checked={isChosen}
+                  checked={isSelected}
                   readOnly
                   onClick={(event) => actions.current.onToggle(index, event.shiftKey)}
                 />
@@ -280,7 +284,7 @@ const JobRow = memo(
             <div
               key={cell.id}
               role="gridcell"
-              className={classes(
+              className={classNames(
                 "min-w-0 truncate px-2",
                 WIDE_ONLY.has(cell.column.id) && "hidden text-muted xl:block",
               )}
@@ -294,12 +298,12 @@ const JobRow = memo(
       </div>
     );
   },
-  // The model of a row is made anew with every scroll; what it shows is the job.
+  // The row model changes with every scroll; the content depends on the job only.
   ({ model: _before, ...before }, { model: _now, ...now }) =>
     (Object.keys(now) as (keyof typeof now)[]).every((name) => before[name] === now[name]),
 );
 
-function useShown(rows: readonly Job[], first: number, end: number): Job[] {
+function useVisibleRows(rows: readonly Job[], first: number, end: number): Job[] {
   return useMemo(() => rows.slice(first, end), [rows, first, end]);
 }
 
@@ -325,15 +329,15 @@ function WorkerName({ name }: { name: string | null }) {
   );
 }
 
-/** Two lines: what it is and when, then which one and why. */
+/** Two lines: state, task and time; ID and error or progress. */
 function PhoneRow({ job, isIndented }: { job: Job; isIndented: boolean }) {
   return (
-    <div role="gridcell" className={classes("flex min-w-0 flex-1 flex-col gap-0.5 pr-4", isIndented && "pl-4")}>
+    <div role="gridcell" className={classNames("flex min-w-0 flex-1 flex-col gap-0.5 pr-4", isIndented && "pl-4")}>
       <div className="flex min-w-0 items-center gap-2">
-        <StateBadge state={job.status} />
+        <JobStateBadge state={job.status} />
         <span className="min-w-0 flex-1 truncate font-medium">{job.type}</span>
         <span className="shrink-0 text-xs text-muted">
-          <When job={job} />
+          <EnqueuedOrDue job={job} />
         </span>
       </div>
       <div className="flex min-w-0 items-center gap-2 text-xs">
@@ -348,7 +352,7 @@ function PhoneRow({ job, isIndented }: { job: Job; isIndented: boolean }) {
           </Link>
         </span>
         <span className="min-w-0 flex-1">
-          <Note job={job} />
+          <ErrorOrProgress job={job} />
         </span>
       </div>
     </div>

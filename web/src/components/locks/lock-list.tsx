@@ -2,11 +2,11 @@ import { Link } from "@tanstack/react-router";
 import { LockKeyhole } from "lucide-react";
 
 import type { Lock } from "@/api/locks";
-import { JobLink } from "@/components/links";
-import { Span } from "@/components/moment";
-import { count, plural } from "@/lib/numbers";
+import { JobLink } from "@/components/job-links";
+import { Duration } from "@/components/relative-time-and-duration";
+import { formatCount, formatPlural } from "@/lib/format-number";
 
-/** Each lock: whose it is, and who waits, in the order in which they will get it. */
+/** The locks: the holder of each, and the waiting jobs in order. */
 export function LockList({ locks }: { locks: readonly Lock[] }) {
   return (
     <ul aria-label="Locks" className="flex flex-col gap-3">
@@ -18,21 +18,21 @@ export function LockList({ locks }: { locks: readonly Lock[] }) {
             <Link to="/queues" search={{ text: lock.queue }} className="link text-xs text-muted">
               {lock.queue}
             </Link>
-            <span className="figures ml-auto text-[13px] text-muted">
-              {lock.waiting === 0 ? "nobody waits" : `${plural(lock.waiting, "job")} waiting`}
+            <span className="tabular-nums ml-auto text-[13px] text-muted">
+              {lock.waiting === 0 ? "no jobs waiting" : `${formatPlural(lock.waiting, "job")} waiting`}
             </span>
           </div>
           <dl className="mt-2 grid gap-x-4 gap-y-1 sm:grid-cols-[5rem_1fr]">
             <dt className="text-xs leading-5 text-muted">Held by</dt>
             <dd className="flex flex-wrap items-baseline gap-x-3">
               {lock.holder === "" ? (
-                <span className="text-muted">nobody just now</span>
+                <span className="text-muted">not held right now</span>
               ) : (
                 <>
                   <JobLink id={lock.holder} />
                   {lock.since !== null && (
                     <span className="text-[13px] text-muted">
-                      for <Span from={lock.since} />
+                      for <Duration from={lock.since} />
                     </span>
                   )}
                 </>
@@ -50,7 +50,7 @@ export function LockList({ locks }: { locks: readonly Lock[] }) {
                     ))}
                   </ol>
                   {lock.waiting > lock.waiters.length && (
-                    <p className="text-xs text-muted">and {count(lock.waiting - lock.waiters.length)} more</p>
+                    <p className="text-xs text-muted">and {formatCount(lock.waiting - lock.waiters.length)} more</p>
                   )}
                 </dd>
               </>

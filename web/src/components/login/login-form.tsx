@@ -1,9 +1,9 @@
 import { Eye, EyeOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
-import { ApiError } from "@/api/client";
-import { Button, IconButton } from "@/components/button";
-import { TextField } from "@/components/field";
+import { ApiError } from "@/api/http-client";
+import { Button, IconButton } from "@/components/buttons";
+import { TextField } from "@/components/form-fields";
 
 interface LoginFormProps {
   isBusy: boolean;
@@ -11,7 +11,7 @@ interface LoginFormProps {
   onSubmit: (token: string) => void;
 }
 
-/** One field. What went wrong is said as it is. */
+/** The token field, with the server's error. */
 export function LoginForm({ isBusy, error, onSubmit }: LoginFormProps) {
   const [token, setToken] = useState("");
   const [isShown, setShown] = useState(false);
@@ -36,7 +36,7 @@ export function LoginForm({ isBusy, error, onSubmit }: LoginFormProps) {
           className="flex-1"
           required
         />
-        <IconButton label={isShown ? "Hide the token" : "Show the token"} onClick={() => setShown(!isShown)}>
+        <IconButton label={isShown ? "Hide token" : "Show token"} onClick={() => setShown(!isShown)}>
           {isShown ? <EyeOff className="size-4" /> : <Eye className="size-4" />}
         </IconButton>
       </div>
@@ -45,7 +45,7 @@ export function LoginForm({ isBusy, error, onSubmit }: LoginFormProps) {
           {words(error)}
         </p>
       )}
-      <Button type="submit" look="primary" isBusy={isBusy} disabled={token.trim() === "" || left > 0}>
+      <Button type="submit" variant="primary" isBusy={isBusy} disabled={token.trim() === "" || left > 0}>
         {left > 0 ? `Try again in ${left} s` : "Log in"}
       </Button>
     </form>
@@ -53,13 +53,13 @@ export function LoginForm({ isBusy, error, onSubmit }: LoginFormProps) {
 }
 
 function words(error: unknown): string {
-  if (!(error instanceof ApiError)) return "That did not work.";
-  if (error.status === 401) return "This token is not known, or it has expired or was revoked.";
+  if (!(error instanceof ApiError)) return "The request failed.";
+  if (error.status === 401) return "Unknown token, or it has expired or was revoked.";
   if (error.status === 429) return "Too many failed logins from this address.";
   return error.message;
 }
 
-/** How long the server wants to be left alone. */
+/** Wait time from the server's Retry-After. */
 function useSecondsLeft(error: unknown): number {
   const wait = error instanceof ApiError && error.status === 429 ? (error.retryAfterS ?? 60) : 0;
   const [spent, setSpent] = useState({ error, seconds: 0 });

@@ -1,14 +1,14 @@
 import { Link } from "@tanstack/react-router";
 
 import type { OverviewQueue } from "@/api/overview";
-import { Badge } from "@/components/badge";
+import { Badge } from "@/components/badges";
 import { Sparkline } from "@/components/charts/sparkline";
-import { JobsLink } from "@/components/links";
-import { Waited } from "@/components/moment";
+import { JobsLink } from "@/components/job-links";
+import { WaitDuration } from "@/components/relative-time-and-duration";
 import { Table, Td, Th } from "@/components/table";
-import { rate, short } from "@/lib/numbers";
+import { formatRate, formatShort } from "@/lib/format-number";
 
-/** The queues at one glance: how deep, how long the first has waited, what comes in and goes out. */
+/** One row per queue: depth, age of the oldest pending job, enqueue and completion rates. */
 export function QueueTable({ queues, at }: { queues: readonly OverviewQueue[]; at: string }) {
   return (
     <Table label="Queues">
@@ -36,19 +36,23 @@ export function QueueTable({ queues, at }: { queues: readonly OverviewQueue[]; a
             </Td>
             <Td className="text-right">
               <JobsLink filter={{ queue: queue.name, state: "PENDING" }} label={`${queue.stats.PENDING} pending`}>
-                {short(queue.stats.PENDING)}
+                {formatShort(queue.stats.PENDING)}
               </JobsLink>
             </Td>
             <Td className="text-right max-sm:hidden">
               <JobsLink filter={{ queue: queue.name, state: "PROCESSING" }} label={`${queue.stats.PROCESSING} running`}>
-                {short(queue.stats.PROCESSING)}
+                {formatShort(queue.stats.PROCESSING)}
               </JobsLink>
             </Td>
             <Td className="text-right">
-              <Waited ms={queue.oldest_wait_ms} at={at} />
+              <WaitDuration ms={queue.oldest_wait_ms} at={at} />
             </Td>
-            <Td className="figures text-right whitespace-nowrap max-sm:hidden">{rate(queue.arrivals_per_second)}</Td>
-            <Td className="figures text-right whitespace-nowrap max-sm:hidden">{rate(queue.services_per_second)}</Td>
+            <Td className="tabular-nums text-right whitespace-nowrap max-sm:hidden">
+              {formatRate(queue.arrivals_per_second)}
+            </Td>
+            <Td className="tabular-nums text-right whitespace-nowrap max-sm:hidden">
+              {formatRate(queue.services_per_second)}
+            </Td>
             <Td>
               <Sparkline
                 label={`${queue.name}, completed per minute`}

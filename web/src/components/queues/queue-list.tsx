@@ -2,19 +2,19 @@ import { MoreHorizontal, Pause, Play, Trash2 } from "lucide-react";
 import type { ReactNode } from "react";
 
 import type { OverviewQueue } from "@/api/overview";
-import { Badge } from "@/components/badge";
-import { Button, IconButton } from "@/components/button";
+import { Badge } from "@/components/badges";
+import { Button, IconButton } from "@/components/buttons";
 import { Sparkline } from "@/components/charts/sparkline";
-import { JobsLink } from "@/components/links";
-import { Menu, MenuItem } from "@/components/menu";
-import { Waited } from "@/components/moment";
-import { classes } from "@/lib/classes";
-import { percent, plural, rate, short } from "@/lib/numbers";
-import { failsOften } from "@/lib/queues";
-import { JOB_STATES, JOB_TONES } from "@/lib/states";
+import { DropdownMenu, MenuItem } from "@/components/dropdown-menu";
+import { JobsLink } from "@/components/job-links";
+import { WaitDuration } from "@/components/relative-time-and-duration";
+import { classNames } from "@/lib/class-names";
+import { formatPercent, formatPlural, formatRate, formatShort } from "@/lib/format-number";
+import { isHighFailureRate } from "@/lib/is-high-failure-rate";
+import { JOB_STATES, JOB_STATE_STYLES } from "@/lib/job-and-workflow-states";
 
 export interface QueueActions {
-  /** Absent where the reader may not. */
+  /** Undefined if the user's role does not allow it. */
   readonly onPause?: (queue: string) => void;
   readonly onResume?: (queue: string) => void;
   readonly onPurge?: (queue: string) => void;
@@ -22,7 +22,7 @@ export interface QueueActions {
 
 interface QueueListProps extends QueueActions {
   queues: readonly OverviewQueue[];
-  /** When that was so. */
+  /** Time of the counts. */
   at: string;
 }
 
@@ -44,10 +44,10 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
   return (
     <section
       aria-label={queue.name}
-      className={classes("rounded-lg border bg-surface", queue.is_paused && "border-blocked")}
+      className={classNames("rounded-lg border bg-surface", queue.is_paused && "border-blocked")}
     >
       <header
-        className={classes(
+        className={classNames(
           "flex flex-wrap items-center gap-x-3 gap-y-1 rounded-t-lg px-4 py-2",
           queue.is_paused && "bg-blocked-soft",
         )}
@@ -59,12 +59,12 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
           </Badge>
         )}
         <span className="text-xs text-muted">
-          {queue.is_paused ? "nothing starts until it is resumed" : served(queue)}
+          {queue.is_paused ? "no jobs start until it is resumed" : workerSummary(queue)}
         </span>
         <div className="ml-auto flex items-center gap-1">
           {queue.is_paused
             ? onResume && (
-                <Button look="primary" onClick={() => onResume(queue.name)}>
+                <Button variant="primary" onClick={() => onResume(queue.name)}>
                   <Play aria-hidden className="size-3.5" /> Resume
                 </Button>
               )
@@ -74,7 +74,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
                 </Button>
               )}
           {onPurge && (
-            <Menu
+            <DropdownMenu
               trigger={
                 <IconButton label={`More for ${queue.name}`}>
                   <MoreHorizontal className="size-4" />
@@ -84,7 +84,7 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
               <MenuItem isDangerous isDisabled={waiting === 0} onSelect={() => onPurge(queue.name)}>
                 <Trash2 aria-hidden className="size-3.5" /> Purge waiting jobs…
               </MenuItem>
-            </Menu>
+            </DropdownMenu>
           )}
         </div>
       </header>
@@ -95,55 +95,55 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
               <dt className="flex items-center gap-1.5 text-xs text-muted">
                 <span
                   aria-hidden
-                  className={classes("size-1.5 rounded-full forced-color-adjust-none", JOB_TONES[state].mark)}
+                  className={classNames("size-1.5 rounded-full forced-color-adjust-none", JOB_STATE_STYLES[state].mark)}
                 />
-                {JOB_TONES[state].label}
+                {JOB_STATE_STYLES[state].label}
               </dt>
-              <dd className={classes("figures text-base", queue.stats[state] === 0 && "text-muted")}>
-                <JobsLink filter={{ queue: queue.name, state }}>{short(queue.stats[state])}</JobsLink>
+              <dd className={classNames("tabular-nums text-base", queue.stats[state] === 0 && "text-muted")}>
+                <JobsLink filter={{ queue: queue.name, state }}>{formatShort(queue.stats[state])}</JobsLink>
               </dd>
             </div>
           ))}
         </dl>
         <dl className="grid grid-cols-3 items-end gap-x-6 gap-y-2 sm:flex sm:gap-x-4">
-          <Figure name="Oldest wait">
-            <Waited ms={queue.oldest_wait_ms} at={at} />
-          </Figure>
-          <Figure name="In">{rate(queue.arrivals_per_second)}</Figure>
-          <Figure name="Out">{rate(queue.services_per_second)}</Figure>
-          <Figure name="Failing">
-            <FailureRate value={queue.lately.failure_rate} />
-          </Figure>
-          <Figure name="Last hour">
+          <Metric name="Oldest wait">
+            <WaitDuration ms={queue.oldest_wait_ms} at={at} />
+          </Metric>
+          <Metric name="In">{formatRate(queue.arrivals_per_second)}</Metric>
+          <Metric name="Out">{formatRate(queue.services_per_second)}</Metric>
+          <Metric name="Failure rate">
+            <FailureRate value={queue.last_5m.failure_rate} />
+          </Metric>
+          <Metric name="Last hour">
             <Sparkline
               label={`${queue.name}, completed per minute`}
               values={queue.completed_per_minute}
               failed={queue.failed_per_minute}
               className="w-20"
             />
-          </Figure>
+          </Metric>
         </dl>
       </div>
     </section>
   );
 }
 
-function Figure({ name, children }: { name: string; children: ReactNode }) {
+function Metric({ name, children }: { name: string; children: ReactNode }) {
   return (
     <div className="min-w-16 sm:w-20">
       <dt className="text-xs text-muted">{name}</dt>
-      <dd className="figures flex h-6 items-center text-[13px] whitespace-nowrap">{children}</dd>
+      <dd className="tabular-nums flex h-6 items-center text-[13px] whitespace-nowrap">{children}</dd>
     </div>
   );
 }
 
-function served({ workers, slots, busy }: OverviewQueue): string {
+function workerSummary({ workers, slots, busy }: OverviewQueue): string {
   return workers === 0
-    ? "no worker serves it"
-    : `${plural(workers, "worker")}, ${busy} of ${plural(slots, "slot")} busy`;
+    ? "no worker"
+    : `${formatPlural(workers, "worker")}, ${busy} of ${formatPlural(slots, "slot")} busy`;
 }
 
 function FailureRate({ value }: { value: number | null }) {
   if (value === null) return "–";
-  return <span className={failsOften(value) ? "font-medium text-failed" : ""}>{percent(value)}</span>;
+  return <span className={isHighFailureRate(value) ? "font-medium text-failed" : ""}>{formatPercent(value)}</span>;
 }

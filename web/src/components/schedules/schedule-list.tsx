@@ -1,19 +1,21 @@
+/** The list of schedules: rule, next and recent runs, actions. */
+
 import { MoreHorizontal, Pause, Pencil, Play, Trash2, Zap } from "lucide-react";
 import type { ReactNode } from "react";
 
 import type { Schedule } from "@/api/schedules";
-import { Badge } from "@/components/badge";
-import { Button, IconButton } from "@/components/button";
-import { JobLink, JobsLink } from "@/components/links";
-import { Menu, MenuItem } from "@/components/menu";
-import { Moment } from "@/components/moment";
-import { told, zoneOf, type TimesIn } from "@/components/schedules/times";
-import { classes } from "@/lib/classes";
-import { sentence } from "@/lib/explanation";
-import { count } from "@/lib/numbers";
+import { Badge } from "@/components/badges";
+import { Button, IconButton } from "@/components/buttons";
+import { DropdownMenu, MenuItem } from "@/components/dropdown-menu";
+import { JobLink, JobsLink } from "@/components/job-links";
+import { RelativeTime } from "@/components/relative-time-and-duration";
+import { formatRunTime, ruleTimeZone, type RunTimeZone } from "@/components/schedules/format-run-time";
+import { classNames } from "@/lib/class-names";
+import { formatCount } from "@/lib/format-number";
+import { toSentence } from "@/lib/format-server-message";
 
 export interface ScheduleActions {
-  /** Absent where the reader may not. */
+  /** Undefined if the user's role does not allow it. */
   readonly onPause?: (schedule: Schedule) => void;
   readonly onResume?: (schedule: Schedule) => void;
   readonly onRun?: (schedule: Schedule) => void;
@@ -23,19 +25,19 @@ export interface ScheduleActions {
 
 interface ScheduleListProps extends ScheduleActions {
   schedules: readonly Schedule[];
-  zone: TimesIn;
-  /** What became of its latest jobs. */
+  zone: RunTimeZone;
+  /** The outcomes of its latest jobs. */
   runsOf: (schedule: Schedule) => ReactNode;
 }
 
 const MISFIRE: Record<Schedule["misfire"], string> = {
-  once: "missed times are made up for by one job",
-  all: "every missed time gets its job",
-  skip: "missed times are skipped",
+  once: "missed runs are replaced by one job",
+  all: "every missed run gets a job",
+  skip: "missed runs are skipped",
 };
 const OVERLAP: Record<Schedule["overlap"], string> = {
-  queue: "the next job comes even while the last one runs",
-  skip: "no job comes while the last one runs",
+  queue: "jobs are enqueued even while the previous one is running",
+  skip: "no job is enqueued while the previous one is running",
 };
 
 export function ScheduleList({ schedules, zone, runsOf, ...actions }: ScheduleListProps) {
@@ -52,7 +54,7 @@ export function ScheduleList({ schedules, zone, runsOf, ...actions }: ScheduleLi
 
 interface CardProps extends ScheduleActions {
   schedule: Schedule;
-  zone: TimesIn;
+  zone: RunTimeZone;
   runs: ReactNode;
 }
 
@@ -60,10 +62,10 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
   return (
     <section
       aria-label={schedule.id}
-      className={classes("rounded-lg border bg-surface", schedule.is_paused && "border-blocked")}
+      className={classNames("rounded-lg border bg-surface", schedule.is_paused && "border-blocked")}
     >
       <header
-        className={classes(
+        className={classNames(
           "flex flex-wrap items-center gap-x-3 gap-y-1 rounded-t-lg px-4 py-2",
           schedule.is_paused && "bg-blocked-soft",
         )}
@@ -72,15 +74,15 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
         <Badge>{schedule.queue}</Badge>
         {schedule.is_paused && <Badge className="bg-blocked text-bg">paused</Badge>}
         {schedule.is_orphaned && <Badge className="bg-failed-soft text-failed">orphaned</Badge>}
-        <Buttons schedule={schedule} {...actions} />
+        <ActionButtons schedule={schedule} {...actions} />
       </header>
       {schedule.is_orphaned && (
         <p className="mx-4 mt-1 rounded-md bg-failed-soft px-3 py-2 text-[13px]">
-          No program that runs declares this schedule any more, so its jobs may find no worker that knows their task.
-          Remove it, or deploy the program that has it.
+          No running worker declares this schedule any more, so its jobs may find no worker that has their task. Remove
+          it, or deploy the program that declares it.
         </p>
       )}
-      <div className="grid gap-x-8 gap-y-3 px-4 pt-1 pb-3 md:grid-cols-2 xl:grid-cols-[1fr_16rem_19rem]">
+      <div className="grid gap-x-8 gap-y-3 px-4 pt-1 pb-3 md:grid-cols-2 xl:grid-cols-[minmax(0,1fr)_23rem_19rem]">
         <div className="min-w-0 md:col-span-2 xl:col-span-1">
           <p className="font-medium">{schedule.words}</p>
           <p className="text-[13px] break-all text-muted">
@@ -91,40 +93,40 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
             <code className="text-xs">{schedule.data}</code>
           </p>
           <dl className="mt-2 flex flex-wrap gap-x-6 gap-y-1 text-[13px]">
-            <Fact name="Last run">
+            <Property name="Last run">
               {schedule.last_job === null ? (
                 "never"
               ) : (
                 <JobLink id={schedule.last_job} className="link">
-                  <Moment at={schedule.last_run} />
+                  <RelativeTime at={schedule.last_run} />
                 </JobLink>
               )}
-            </Fact>
-            <Fact name="Fired">{count(schedule.fired)}</Fact>
-            <Fact name="Skipped">{count(schedule.skipped)}</Fact>
-            <Fact name="Dropped">{count(schedule.dropped)}</Fact>
-            <Fact name="Declared">{schedule.is_declared ? "in code" : "at run time"}</Fact>
+            </Property>
+            <Property name="Fired">{formatCount(schedule.fired)}</Property>
+            <Property name="Skipped">{formatCount(schedule.skipped)}</Property>
+            <Property name="Dropped">{formatCount(schedule.dropped)}</Property>
+            <Property name="Declared">{schedule.is_declared ? "in code" : "at run time"}</Property>
           </dl>
           <p className="mt-2 text-xs text-muted">
-            {sentence(MISFIRE[schedule.misfire])}; {OVERLAP[schedule.overlap]}.
+            {toSentence(MISFIRE[schedule.misfire])}; {OVERLAP[schedule.overlap]}.
           </p>
         </div>
         {runs}
-        <div className="min-w-56">
+        <div className="min-w-0">
           <h3 className="text-xs text-muted">
-            Next runs{zone === "own" && `, ${zoneOf(schedule.rule)}`}
+            Next runs{zone === "own" && `, ${ruleTimeZone(schedule.rule)}`}
             {zone === "local" && ", local time"}
           </h3>
           {schedule.is_paused ? (
-            <p className="text-[13px] text-muted">none while it is paused</p>
+            <p className="text-[13px] text-muted">none while paused</p>
           ) : (
-            <ol className="figures text-[13px]">
+            <ol className="tabular-nums text-[13px]">
               {schedule.next_runs.slice(0, 5).map((at, index) => (
-                <li key={at} className="flex gap-3 whitespace-nowrap">
-                  {told(at, zone)}
+                <li key={at} className="flex flex-wrap gap-x-3 whitespace-nowrap">
+                  {formatRunTime(at, zone)}
                   {index === 0 && (
                     <span className="text-muted">
-                      <Moment at={at} />
+                      <RelativeTime at={at} />
                     </span>
                   )}
                 </li>
@@ -137,7 +139,14 @@ function ScheduleCard({ schedule, zone, runs, ...actions }: CardProps) {
   );
 }
 
-function Buttons({ schedule, onPause, onResume, onRun, onEdit, onRemove }: { schedule: Schedule } & ScheduleActions) {
+function ActionButtons({
+  schedule,
+  onPause,
+  onResume,
+  onRun,
+  onEdit,
+  onRemove,
+}: { schedule: Schedule } & ScheduleActions) {
   return (
     <div className="ml-auto flex items-center gap-1">
       {onRun && (
@@ -147,7 +156,7 @@ function Buttons({ schedule, onPause, onResume, onRun, onEdit, onRemove }: { sch
       )}
       {schedule.is_paused
         ? onResume && (
-            <Button look="primary" onClick={() => onResume(schedule)}>
+            <Button variant="primary" onClick={() => onResume(schedule)}>
               <Play aria-hidden className="size-3.5" /> Resume
             </Button>
           )
@@ -157,7 +166,7 @@ function Buttons({ schedule, onPause, onResume, onRun, onEdit, onRemove }: { sch
             </Button>
           )}
       {(onEdit ?? onRemove) && (
-        <Menu
+        <DropdownMenu
           trigger={
             <IconButton label={`More for ${schedule.name}`}>
               <MoreHorizontal className="size-4" />
@@ -174,17 +183,17 @@ function Buttons({ schedule, onPause, onResume, onRun, onEdit, onRemove }: { sch
               <Trash2 aria-hidden className="size-3.5" /> Remove…
             </MenuItem>
           )}
-        </Menu>
+        </DropdownMenu>
       )}
     </div>
   );
 }
 
-function Fact({ name, children }: { name: string; children: ReactNode }) {
+function Property({ name, children }: { name: string; children: ReactNode }) {
   return (
     <div className="flex gap-1.5">
       <dt className="text-muted">{name}</dt>
-      <dd className="figures">{children}</dd>
+      <dd className="tabular-nums">{children}</dd>
     </div>
   );
 }

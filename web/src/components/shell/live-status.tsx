@@ -1,18 +1,26 @@
-import { CloudOff, Pause, Play } from "lucide-react";
+import { Pause, Play } from "lucide-react";
 
-import { classes } from "@/lib/classes";
-import { useLive } from "@/live/live";
-import type { Status } from "@/live/stream";
+import { classNames } from "@/lib/class-names";
+import type { Status } from "@/live/event-stream";
+import { useLive } from "@/live/live-provider";
 
-const WORDS: Record<Status, string> = { connecting: "connecting", live: "live", paused: "paused", lost: "offline" };
-const MARKS: Record<Status, string> = {
+const STATUS_LABELS: Record<Status, string> = {
+  connecting: "connecting",
+  live: "live",
+  paused: "paused",
+  stalled: "store not responding",
+  lost: "offline",
+};
+
+const STATUS_COLORS: Record<Status, string> = {
   connecting: "bg-blocked",
   live: "bg-completed",
   paused: "bg-cancelled",
+  stalled: "bg-failed",
   lost: "bg-failed",
 };
 
-/** How fresh the page is; pressing it holds everything still, and pressing again goes on. */
+/** Shows the status of the live updates; a click pauses and resumes them. */
 export function LiveStatus() {
   const { status, setPaused } = useLive();
   const isPaused = status === "paused";
@@ -22,27 +30,15 @@ export function LiveStatus() {
       type="button"
       onClick={() => setPaused(!isPaused)}
       aria-pressed={isPaused}
-      title={isPaused ? "Go on updating" : "Hold everything still"}
+      title={isPaused ? "Resume live updates" : "Pause live updates"}
       className="flex h-8 items-center gap-2 rounded-md px-2 text-[13px] text-muted hover:bg-sunken hover:text-text"
     >
-      <span aria-hidden className={classes("size-2 rounded-full forced-color-adjust-none", MARKS[status])} />
+      <span aria-hidden className={classNames("size-2 rounded-full forced-color-adjust-none", STATUS_COLORS[status])} />
       <span role="status" className="hidden sm:inline">
-        {WORDS[status]}
+        {STATUS_LABELS[status]}
       </span>
-      <span className="sr-only">{isPaused ? "Go on updating" : "Hold everything still"}</span>
+      <span className="sr-only">{isPaused ? "Resume live updates" : "Pause live updates"}</span>
       <Icon aria-hidden className="size-3.5" />
     </button>
-  );
-}
-
-/** What is shown may be old: nobody should act on it without knowing. */
-export function LostBanner() {
-  const { status } = useLive();
-  if (status !== "lost") return null;
-  return (
-    <div role="alert" className="flex items-center gap-2 border-b bg-failed-soft px-4 py-2 text-failed md:px-6">
-      <CloudOff aria-hidden className="size-4 shrink-0" />
-      Connection lost: what you see may be old. Trying to reconnect.
-    </div>
   );
 }

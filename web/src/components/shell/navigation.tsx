@@ -12,19 +12,19 @@ import {
   type LucideIcon,
 } from "lucide-react";
 
-import { useMay } from "@/api/session";
+import { useHasRole } from "@/api/session";
 
-interface Place {
+interface NavigationItem {
   readonly to: NonNullable<LinkProps["to"]>;
   readonly label: string;
   readonly icon: LucideIcon;
-  /** Pressed behind g. */
+  /** The key after "g". */
   readonly key: string;
   readonly isForAdmins?: boolean;
 }
 
-/** Where one can go, grouped by what one asks: what is being done, by whom, and who changed it. */
-export const PLACES: readonly { readonly title: string; readonly places: readonly Place[] }[] = [
+/** The pages of the navigation, in groups. */
+export const NAVIGATION: readonly { readonly title: string; readonly places: readonly NavigationItem[] }[] = [
   {
     title: "Work",
     places: [
@@ -36,7 +36,7 @@ export const PLACES: readonly { readonly title: string; readonly places: readonl
     ],
   },
   {
-    // The autoscaler's page will stand here, behind the workers.
+    // Reserved for the page of the autoscaler, after the workers.
     title: "Capacity",
     places: [
       { to: "/queues", label: "Queues", icon: LayoutList, key: "q" },
@@ -51,7 +51,7 @@ export const PLACES: readonly { readonly title: string; readonly places: readonl
 ];
 
 export function Navigation({ onChosen }: { onChosen?: () => void }) {
-  const isAdmin = useMay("admin");
+  const isAdmin = useHasRole("admin");
   return (
     <nav aria-label="Pages" className="flex h-full flex-col gap-5 overflow-y-auto p-3">
       <Link
@@ -59,10 +59,10 @@ export function Navigation({ onChosen }: { onChosen?: () => void }) {
         onClick={onChosen}
         className="flex items-center gap-2 px-2 pt-1 text-base font-semibold tracking-tight"
       >
-        <Mark />
+        <Logo />
         Rota
       </Link>
-      {PLACES.map(({ title, places }) => {
+      {NAVIGATION.map(({ title, places }) => {
         const open = places.filter((place) => isAdmin || !place.isForAdmins);
         return (
           open.length > 0 && (
@@ -91,7 +91,7 @@ export function Navigation({ onChosen }: { onChosen?: () => void }) {
   );
 }
 
-function Mark() {
+function Logo() {
   return (
     <svg aria-hidden viewBox="0 0 32 32" className="size-6">
       <rect width="32" height="32" rx="7" className="fill-accent" />

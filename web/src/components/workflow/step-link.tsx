@@ -10,7 +10,7 @@ interface StepLinkProps {
   className?: string;
 }
 
-/** To the job that a step is; to all of them, where it runs over a list. */
+/** Links a step to its job; a step over a list links to all its jobs. */
 export function StepLink({ workflow, step, children, className }: StepLinkProps) {
   const look = className ?? "rounded-sm underline-offset-2 hover:underline";
   if (step.jobId !== null) {

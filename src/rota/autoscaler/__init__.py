@@ -1,0 +1,1 @@
+"""The autoscaler: observes the queues and workers, decides in `rota.core.autoscaling`, and acts through a provider."""

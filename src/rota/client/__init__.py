@@ -1,0 +1,1 @@
+"""The public API of Rota: tasks, jobs, queues, workflows, schedules."""

@@ -1,0 +1,1 @@
+"""Monitoring of the whole system: alerts, the doctor and Prometheus metrics."""

@@ -1,0 +1,1 @@
+"""HTTP middleware and responses that all routes share."""

@@ -1,0 +1,5 @@
+-- Returns the server's time in whole milliseconds. No other code reads a clock.
+local function now_ms()
+  local time = redis.call("TIME")
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end

@@ -1,5 +1,0 @@
--- The one clock: the server's, in whole milliseconds.
-local function now_ms()
-  local time = redis.call("TIME")
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end

@@ -1,0 +1,1 @@
+"""The Redis client: connections, clusters and scripts. Knows nothing of jobs."""

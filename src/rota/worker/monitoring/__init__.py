@@ -1,0 +1,1 @@
+"""Monitoring of one worker: health, Prometheus metrics and logging."""

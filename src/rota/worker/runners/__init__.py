@@ -1,0 +1,1 @@
+"""Runners: the processes that run handlers, and their pool."""

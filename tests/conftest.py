@@ -25,10 +25,14 @@ pytest_plugins: Final = ("tests.watchdog",)
 #: Where Rota looks for a server. Unset, so that no test reaches a server that is in use.
 AMBIENT: Final = ("ROTA_URL", "REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD")
 
-settings.register_profile("default", max_examples=50, stateful_step_count=30, deadline=None, print_blob=True)
+# `make test` repeats the same examples; `make test-long` searches among new ones.
+settings.register_profile(
+    "default", max_examples=50, stateful_step_count=30, deadline=None, print_blob=True, derandomize=True
+)
 settings.register_profile(
     "long",
     parent=settings.get_profile("default"),
+    derandomize=False,
     max_examples=2_000,
     stateful_step_count=100,
     suppress_health_check=[HealthCheck.too_slow],

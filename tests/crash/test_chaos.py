@@ -16,12 +16,12 @@ import pytest
 
 from rota import Job, JobState
 from tests.eventually import eventually
-from tests.scale import IS_LONG
+from tests.scale import IS_LONG, random_seed
 from tests.servers import OwnServers, Server
 from tests.worker.harness import WorkerHarness
 
 SECONDS: Final = 180 if IS_LONG else 6
-SEED: Final = int(os.environ.get("ROTA_TEST_SEED") or time.time())
+SEED: Final = random_seed()
 WORKERS: Final = 3
 TASKS: Final = ("count_run", "count_run_in_thread", "count_run_in_process")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -21,6 +20,7 @@ from rota.store.job_store import JobStore
 from rota.store.keys import Keys
 from rota.store.redis.retrying_client import Argument, RedisClient, ScriptCall
 from tests.leaks import delete_keys
+from tests.scale import random_seed
 from tests.store.driver import Driver
 
 T = TypeVar("T")
@@ -160,7 +160,7 @@ def walk(
 
     What fails can be walked again by its seed, and made short by hand.
     """
-    seed = int(os.environ.get("ROTA_TEST_SEED") or secrets.randbits(32))
+    seed = random_seed()
     weights = [weight for weight, _ in steps]
     for number in range(walks):
         rng = random.Random(f"{seed}-{number}")

@@ -6,9 +6,7 @@ succeeded is not run again, nothing is undone while anything runs, and once all 
 
 from __future__ import annotations
 
-import os
 import random
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +23,7 @@ from rota.store.drive_workflows import WorkflowStore
 from rota.store.job_store import JobStore
 from rota.store.redis.retrying_client import Argument, RedisClient, ScriptCall
 from rota.store.workflow_records import compensation_id, find_part, gate_parent_name, list_parent_name, workflow_edge
-from tests.scale import IS_LONG
+from tests.scale import IS_LONG, random_seed
 from tests.store.driver import CLOCK, Driver, body, new_job
 
 T = TypeVar("T")
@@ -307,7 +305,7 @@ def _id(job: ClaimedJob) -> str:
 @pytest.mark.timeout(7_200 if IS_LONG else 300)
 async def test_workflows_end_correctly_whichever_process_dies(driver: Driver) -> None:
     """Never half done and forgotten."""
-    seed = int(os.environ.get("ROTA_TEST_SEED") or secrets.randbits(32))
+    seed = random_seed()
     redis_client = Mortal(driver.redis_client.address, clock=CLOCK)
     for number in range(400 if IS_LONG else 15):
         rng = random.Random(f"{seed}-{number}")

@@ -126,6 +126,7 @@ async def test_a_new_machine_runs_a_worker(machine: Callable[[], Machine], own_s
     server = own_server()
     new = machine()
     new.command("aws", f"echo {shlex.quote(server.url)}")
+    new.command("python3", f'exec {shlex.quote(sys.executable)} "$@"')  # the packages below are for this version
     # What the wheel depends on is taken from this environment, so that nothing is downloaded.
     packages = {"PYTHONPATH": f"{sysconfig.get_path('purelib')}:{ROOT}", "PIP_NO_DEPS": "1", "PIP_FORCE_REINSTALL": "1"}
     service = (ROOT / "deploy" / "systemd" / "rota-worker.service").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 
 from rota import Rota
 from rota.client.session import sessions_of
+from rota.core.masking import MAX_DEPTH
 from tests.server.api import Api
 from tests.servers import Server
 
@@ -41,13 +42,14 @@ async def test_deeply_nested_data_is_accepted_or_refused(api: Api, depth: int) -
         assert (await api.request("GET", path)).status_code == 200, path
 
 
-async def test_meta_that_is_nested_too_deeply_is_masked(api: Api, rota: Rota) -> None:
+async def test_meta_is_masked_where_it_is_nested_too_deeply(api: Api, rota: Rota) -> None:
     @rota.task
     def example() -> None: ...
 
     job = await example.using(meta=nested(600)).enqueue()
 
-    assert (await api.job(job.id))["meta_text"] == '"•••••"'
+    text = (await api.job(job.id))["meta_text"]
+    assert text == '{"a":' * MAX_DEPTH + '"•••••"' + "}" * MAX_DEPTH
 
 
 @pytest.mark.parametrize("part", [b'{"a%b": 1}', b'{"a": "%b"}'])

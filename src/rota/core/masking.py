@@ -20,6 +20,8 @@ from rota.core.json_schema_validator import is_array, is_object
 from rota.errors import InvalidOption
 
 MASK: Final = "•••••"
+#: Levels of a value that are shown when it is masked. Fixed, as Python versions differ in how deeply they recurse.
+MAX_DEPTH: Final = 200
 _MASK_JSON: Final = f'"{MASK}"'.encode()
 #: A string, possibly cut short, and the colon after it if it is the name of a field. Possessive: no backtracking.
 _STRING: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)(?:"(\s*+:)?|\\?\Z)', re.DOTALL)
@@ -54,18 +56,17 @@ class Mask:
             return _decoded(self._masked_items(encoded, hidden))
         return _decoded(self._masked(encoded))
 
-    def value(self, value: Any) -> Any:
-        """Returns a value with masked values; one that is nested too deeply is masked as a whole."""
-        try:
-            return self._masked_value(value)
-        except RecursionError:
-            return MASK
-
-    def _masked_value(self, value: Any) -> Any:
+    def value(self, value: Any, *, depth: int = MAX_DEPTH) -> Any:
+        """Returns a value with masked values. What is nested more deeply than `depth` is masked as well."""
         if is_object(value):
-            return {name: MASK if self.hides(str(name)) else self._masked_value(item) for name, item in value.items()}
+            if not depth:
+                return MASK
+            return {
+                name: MASK if self.hides(str(name)) else self.value(item, depth=depth - 1)
+                for name, item in value.items()
+            }
         if is_array(value):
-            return [self._masked_value(item) for item in value]
+            return [self.value(item, depth=depth - 1) for item in value] if depth else MASK
         return value
 
     def unmask(self, value: Any, stored: Any) -> Any:

@@ -13,12 +13,15 @@ MODULES := web/node_modules/.stamp
 DASHBOARD := src/rota/server/static/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers web check test test-fast test-long test-infra dist demo bench bench-peers bench-growth simulate screenshots dev
+.PHONY: help setup lock servers web check test test-fast test-long test-infra dist demo bench bench-peers bench-growth simulate screenshots dev
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Create .venv with the package and its tools; again only when pyproject.toml changed
+setup: $(STAMP) ## Create .venv with the package and the locked tools; again only when these changed
+
+lock: setup ## Renew requirements-dev.lock; needs python3.11, 3.12 and 3.13 on the PATH
+	@$(BIN)/python -m tools.lock_dependencies
 
 web: $(DASHBOARD) ## Build the dashboard into the package
 
@@ -73,14 +76,14 @@ screenshots: setup servers web ## Screenshots of every page of the dashboard, in
 dev: setup web ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)
 
-# The pip that comes with an older Python knows no dependency groups, so it is renewed first.
-$(STAMP): pyproject.toml
+# Exactly what the lock file lists, pip and the build backend included: a new release of a dependency changes nothing here.
+$(STAMP): pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Rota needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Installing Rota and its tools into .venv"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[all]' --group dev
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # `npm ci` would insist on the binaries of every other platform, which not every registry carries.

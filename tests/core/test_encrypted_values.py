@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from rota.core.encrypted_values import (
     is_encrypted,
     readable,
 )
+from rota.core.job_record_codec import decode_result, encode_result
 
 ARGUMENTS = b'{"card":"4111","items":[1,2]}'
 
@@ -42,6 +44,18 @@ def test_values_that_are_not_encrypted_stay_as_they_are(codec: Encrypted) -> Non
     assert decrypt_arguments(codec, "pay", ARGUMENTS) == ARGUMENTS
     assert decrypt_result(None, None, b'"x"') == b'"x"'
     assert readable(ARGUMENTS) == ARGUMENTS
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["rota:encrypted:x", ["rota:encrypted:x"], {"rota:encrypted:": ['say "rota:encrypted:', "rota:encrypted:"]}],
+)
+def test_a_plain_result_is_never_read_as_an_encrypted_one(value: Any) -> None:
+    stored = encode_result(value)
+
+    assert decrypt_result(None, "q:1@2", stored) == readable(stored) == stored
+    assert b'"rota:encrypted:' not in stored
+    assert decode_result(stored) == value
 
 
 def test_results_are_filled_into_encrypted_arguments(codec: Encrypted) -> None:

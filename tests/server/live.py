@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from fastapi import FastAPI
@@ -23,10 +24,11 @@ class Live:
         port: int = 0,
         loop: Literal["auto", "asyncio"] = "auto",
         tls: TlsCertificate | None = None,
+        trusted_proxies: Sequence[str] = (),
     ) -> None:
         self._socket = socket.create_server(("127.0.0.1", port))
         self._scheme = "http" if tls is None else "https"
-        config = uvicorn_config(app, log_level="warning")
+        config = uvicorn_config(app, log_level="warning", trusted_proxies=trusted_proxies)
         config.loop = loop
         self._server = RotaServer(config, tls, on_listening=lambda _address: None)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)

@@ -1,4 +1,4 @@
-"""Without authentication a request of a proxy is not a local one, however little the proxy says about itself."""
+"""Behind a proxy: its requests are not local ones, and it names the source of a request only if it is trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
+from rota import Rota
+from rota.errors import ConfigurationError
+from rota.server.auth.api_tokens import Role, Tokens
 from rota.server.auth.peer_process import peer_uid
+from rota.server.settings import trusted_proxies
 from tests.server.api import open_api
 from tests.server.live import Live
 from tests.server.nginx import Nginx, needs_nginx
@@ -66,3 +70,50 @@ async def test_headers_of_proxies_are_recognised(app: FastAPI, header: str) -> N
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these tables")
 def test_the_user_of_an_unknown_connection_is_unknown() -> None:
     assert peer_uid(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+
+
+#: The address that the client of nginx connects from; it is not the one of nginx.
+CLIENT = "127.0.0.2"
+APPENDED = "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"
+
+
+async def recorded_source(guarded: FastAPI, rota: Rota, url: str) -> str | None:
+    """The source in the audit log of a failed login whose client claims another address."""
+    with httpx2.Client(transport=httpx2.HTTPTransport(local_address=CLIENT)) as client:
+        forged = {"X-Forwarded-For": "203.0.113.7"}
+        response = client.post(f"{url}/api/session", json={"token": "wrong"}, headers=forged)
+    assert response.status_code == 401, response.text
+    text, _ = await Tokens(rota).create(Role.ADMIN)
+    async with open_api(guarded, token=text) as api:
+        (entry,) = (await api.ask("GET", "/api/audit"))["entries"]
+    return entry["source"]
+
+
+@needs_nginx
+@pytest.mark.parametrize("settings", ["", APPENDED], ids=["default settings", "appended"])
+@pytest.mark.parametrize("trusted", [[], ["192.0.2.1"]], ids=["no trusted proxy", "another trusted proxy"])
+async def test_a_client_of_nginx_cannot_choose_its_source(
+    guarded: FastAPI, rota: Rota, tmp_path: Path, settings: str, trusted: list[str]
+) -> None:
+    with Live(guarded, trusted_proxies=trusted) as live, Nginx(tmp_path / "nginx", live.url, settings) as nginx:
+        assert await recorded_source(guarded, rota, nginx.url) == "127.0.0.1"
+
+
+@needs_nginx
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.0.0.0/8")
+async def test_a_trusted_nginx_names_the_source_and_its_client_cannot(
+    guarded: FastAPI, rota: Rota, tmp_path: Path
+) -> None:
+    with (
+        Live(guarded, trusted_proxies=["127.0.0.1"]) as live,
+        Nginx(tmp_path / "nginx", live.url, APPENDED) as nginx,
+    ):
+        assert await recorded_source(guarded, rota, nginx.url) == CLIENT
+
+
+@pytest.mark.parametrize("text", ["*", "proxy.example", "10.0.0.1/24", "10.0.0.1 10.0.0.2"])
+def test_a_trusted_proxy_is_an_address_or_a_network(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="not the address or network of a proxy"):
+        trusted_proxies(text)
+
+    assert trusted_proxies("10.0.0.1, 10.1.0.0/16,,::1") == ["10.0.0.1", "10.1.0.0/16", "::1"]

@@ -9,7 +9,8 @@ import pytest
 
 from rota import InvalidOption, Job, Rota
 from rota.core.state_transitions import JobState
-from rota.server import create_app
+from rota.server import Role, create_app
+from rota.server.auth.api_tokens import Tokens
 from tests.client.manual_worker import Hand, move_to
 from tests.server.api import Api, open_api
 
@@ -201,6 +202,25 @@ async def test_a_name_that_is_not_a_task_runs_the_default_task(rota: Rota) -> No
         assert "--default-task" in error["detail"]
     with pytest.raises(InvalidOption, match="not a task name"):
         create_app(rota, default_task="two words")
+
+
+@pytest.mark.parametrize("default", ["mail.any", "images.any"])
+async def test_the_default_task_does_not_disclose_which_names_are_tasks(rota: Rota, default: str) -> None:
+    def work(**fields: Any) -> None: ...
+
+    for name in ("mail.any", "mail.send", "images.any", "images.shrink"):
+        rota.task(name=name, queue=name.partition(".")[0])(work)
+    text, _ = await Tokens(rota).create(Role.OPERATOR, queues=["mail"])
+    async with open_api(create_app(rota, default_task=default), token=text) as api:
+        hidden, missing = [await api.post("/", json={"name": name}) for name in ("images.shrink", "images.crop")]
+        own = await api.ask("POST", "/", json={"name": "mail.send"})
+
+    assert hidden.status_code == missing.status_code == (200 if default == "mail.any" else 403)
+    if default == "mail.any":
+        assert hidden.json()["job"]["type"] == missing.json()["job"]["type"] == default
+    else:
+        assert hidden.json() == missing.json()
+    assert own["job"]["type"] == "mail.send"
 
 
 @pytest.mark.requirement("S2-5")

@@ -124,7 +124,7 @@ async def test_hsts_is_not_sent_over_http_nor_below_another_application(app: Fas
 
 
 def test_a_trusted_proxy_that_ended_tls_counts_as_https(app: FastAPI) -> None:
-    with Live(app) as live:
+    with Live(app, trusted_proxies=["127.0.0.0/8"]) as live:
         plain = httpx2.get(f"{live.url}/healthz")
         forwarded = httpx2.get(f"{live.url}/healthz", headers={"X-Forwarded-Proto": "https"})
 
@@ -132,9 +132,9 @@ def test_a_trusted_proxy_that_ended_tls_counts_as_https(app: FastAPI) -> None:
     assert HSTS in forwarded.headers
 
 
-def test_a_proxy_that_is_not_trusted_does_not_count_as_https(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "192.0.2.1")
-    with Live(app) as live:
+@pytest.mark.parametrize("trusted", [[], ["192.0.2.1"]])
+def test_a_proxy_that_is_not_trusted_does_not_count_as_https(app: FastAPI, trusted: list[str]) -> None:
+    with Live(app, trusted_proxies=trusted) as live:
         assert HSTS not in httpx2.get(f"{live.url}/healthz", headers={"X-Forwarded-Proto": "https"}).headers
 
 

@@ -21,6 +21,18 @@ async def join(first: str, second: str, note: str = "") -> str:
     return f"{first} and {second}{note}"
 
 
+@rota.task
+async def marked(text: str = "") -> list[str]:
+    """Returns strings that begin as encrypted values do."""
+    return ["rota:encrypted:first", "rota:encrypted:1:2:3:4", text]
+
+
+@rota.task
+async def first_of(texts: list[str]) -> str:
+    """Returns the first of its strings."""
+    return texts[0]
+
+
 @rota.task(retry=1)
 async def refuse(card: str) -> None:
     """Always fails."""

@@ -183,3 +183,35 @@ async def test_plain_values_of_before_are_still_read(
 
     assert await harness.rota.job(job.id).result(timeout=30) == "hello plain"
     await plain.close()
+
+
+async def test_a_result_that_looks_encrypted_is_read_as_it_was_returned(harness: WorkerHarness) -> None:
+    await check_marked_results(harness)
+
+
+async def test_without_keys_a_result_that_looks_encrypted_is_read_as_it_was_returned(
+    valkey: Server, namespace: str, tmp_path: Path
+) -> None:
+    with WorkerHarness(valkey, namespace, tmp_path, module="tests.worker.encrypted") as harness:
+        texts = await check_marked_results(harness)
+        program = harness.program
+        async with program.rota.workflow("each") as flow:
+            flow.map(program.marked, flow.step(program.marked.call()).result)
+
+        assert await flow.result(timeout=30) == [[*texts[:2], text] for text in texts]
+        await harness.rota.close()
+
+
+async def check_marked_results(harness: WorkerHarness) -> list[str]:
+    """Starts a worker and reads results that begin as encrypted values do, also as arguments of another step."""
+    program = harness.program
+    await harness.start()
+    texts = ["rota:encrypted:first", "rota:encrypted:1:2:3:4", ""]
+    job = await program.marked.enqueue()
+    async with program.rota.workflow("marks") as flow:
+        marks = flow.step(program.marked.call())
+        flow.step(program.first_of.call(marks.result))
+
+    assert await job.result(timeout=30) == texts
+    assert await flow.result(timeout=30) == texts[0]
+    return texts

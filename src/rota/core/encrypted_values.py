@@ -3,6 +3,8 @@
 An encrypted value is a JSON string, `"rota:encrypted:1:<key id>:<base64>:<what it is bound to>"`: arguments are never a
 string, so a program without the key cannot call a task with it. Arguments that take results of steps are an array of
 that string and an object with the results, which the scripts fill in as they are stored, encrypted or not.
+
+Any other value never has a string that begins so: arguments are refused, and results are stored with an escape.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from rota.errors import InvalidArguments, InvalidOption, Undecryptable
 T = TypeVar("T")
 
 MARK: Final = "rota:encrypted:"
-_STARTS: Final = (b'"rota:encrypted:', b'["rota:encrypted:')
+_START: Final = b'"' + MARK.encode()
+_STARTS: Final = (_START, b"[" + _START)
+#: The same in JSON, but not as it is stored.
+_ESCAPED_START: Final = b'"\\u0072' + MARK[1:].encode()
 #: How names of failure handlers end. Their arguments contain those of the job that failed.
 _FAILURE_SUFFIX: Final = ".on_failure"
 _PLACEHOLDER: Final = "rota.result."
@@ -46,6 +51,14 @@ def check_not_marked(task: str, arguments: bytes) -> None:
         raise InvalidArguments(
             task, f"the first argument begins with {MARK!r}, as encrypted values do: pass it by name"
         )
+
+
+def escape_marks(value: bytes) -> bytes:
+    """Returns the same JSON, with an escape in each string that begins as an encrypted value does.
+
+    A list is escaped as a whole: workflows pass its items on as arguments.
+    """
+    return value.replace(_START, _ESCAPED_START)
 
 
 def readable(value: bytes) -> bytes:
@@ -79,7 +92,7 @@ def encrypt_arguments(codec: Codec, task: str, arguments: bytes, placeholders: I
 
 def decrypt_arguments(codec: Codec | None, task: str, arguments: bytes) -> bytes:
     """Decrypts arguments; those that are not encrypted stay as they are. Raises Undecryptable."""
-    if task.endswith(_FAILURE_SUFFIX) and b'"' + MARK.encode() in arguments:
+    if task.endswith(_FAILURE_SUFFIX) and _START in arguments:
         error, failed, original = _decode(arguments, tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw])
         decrypted = decrypt_arguments(codec, task.removesuffix(_FAILURE_SUFFIX), bytes(original))
         return b"[%b,%b,%b]" % (bytes(error), bytes(failed), decrypted)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from rota.core.encrypted_values import Codec, decrypt_arguments, decrypt_result
+from rota.core.encrypted_values import Codec, decrypt_arguments, decrypt_result, escape_marks
 from rota.core.ids import JobRef, auto_id
 from rota.core.job_options import DEFAULT_MAX_STALLS, DEFAULT_OPTIONS, DEFAULT_TIMEOUT_MS, Keep, Options
 from rota.core.job_record import AttemptCounts, ErrorRecord, HistoryEntry, JobRecord, Obstacle, Progress
@@ -288,8 +288,8 @@ def decode_arguments(text: bytes) -> tuple[list[Any], dict[str, Any]]:
 
 
 def encode_result(value: Any) -> bytes:
-    """Encodes a handler's result for the store; empty for None."""
-    return b"" if value is None else _encode_json(value)
+    """Encodes a handler's result for the store; empty for None. No plain result is read as an encrypted one."""
+    return b"" if value is None else escape_marks(_encode_json(value))
 
 
 def decode_result(text: bytes | None, annotation: Any = Any) -> Any:

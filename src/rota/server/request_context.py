@@ -112,6 +112,12 @@ class RequestContext:
         self.check_queue(queue or known.task.queue)
         return known
 
+    async def may_run(self, name: str) -> bool:
+        """True for a declared or announced task that the caller may run."""
+        if not await self.server.catalog.has(name):
+            return False
+        return self.identity.may_run(name, (await self.server.catalog.find(name)).task.queue)
+
     async def runnable_tasks(self) -> list[str]:
         """Returns the tasks that the caller may run, with wildcards as in file names."""
         if self.identity.tasks:

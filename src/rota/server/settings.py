@@ -105,6 +105,22 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def trusted_proxies(text: str) -> list[str]:
+    """Parses the addresses and networks of `--trusted-proxies`. Raises ConfigurationError.
+
+    "*" is refused: if every address is a proxy, the client's own entry in X-Forwarded-For counts.
+    """
+    found = [one.strip() for one in text.split(",") if one.strip()]
+    for one in found:
+        try:
+            ipaddress.ip_network(one)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"{one!r} is not the address or network of a proxy ({error}): write it as 10.0.0.5 or 10.0.0.0/24"
+            ) from error
+    return found
+
+
 def check_listening(host: str, auth: Auth) -> None:
     """Refuses to listen beyond the loopback without authentication. Raises ConfigurationError."""
     if auth == "none" and not is_loopback(host):

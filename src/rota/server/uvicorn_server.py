@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -64,8 +64,8 @@ class RotaServer(uvicorn.Server):
         return LimitedProtocol(self.config, self.server_state, self.lifespan.state)
 
 
-def uvicorn_config(app: FastAPI, *, log_level: str) -> uvicorn.Config:
-    """Returns the configuration of uvicorn."""
+def uvicorn_config(app: FastAPI, *, log_level: str, trusted_proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """Returns the configuration of uvicorn. Only `trusted_proxies` can name the address and scheme of a client."""
     return uvicorn.Config(
         app,
         http=LimitedProtocol,
@@ -74,6 +74,9 @@ def uvicorn_config(app: FastAPI, *, log_level: str) -> uvicorn.Config:
         log_config=None,  # records go to the handlers of the program, which escape what a client can choose
         access_log=False,
         server_header=False,
+        # Never uvicorn's default, the loopback: a proxy that forwards the header of its client would let it choose.
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         # Event streams never end by themselves.
         timeout_graceful_shutdown=3,
     )
@@ -87,9 +90,11 @@ def serve(
     log_level: str,
     on_listening: Callable[[str], None],
     tls: TlsCertificate | None = None,
+    trusted_proxies: Sequence[str] = (),
 ) -> int:
     """Serves until SIGTERM or Ctrl-C. Returns the exit code. Raises ConfigurationError if it cannot listen."""
-    config = uvicorn_config(app, log_level="warning" if log_level == "info" else log_level)
+    log_level = "warning" if log_level == "info" else log_level
+    config = uvicorn_config(app, log_level=log_level, trusted_proxies=trusted_proxies)
     with _listen(host, port) as listening:
         server = RotaServer(config, tls, on_listening)
         server.run(sockets=[listening])

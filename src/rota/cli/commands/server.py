@@ -41,6 +41,14 @@ from rota.install_command import install_command
     help="Private key of the certificate (PEM, not encrypted).",
 )
 @click.option(
+    "--trusted-proxies",
+    envvar="FORWARDED_ALLOW_IPS",
+    show_envvar=True,
+    default="",
+    metavar="LIST",
+    help="Addresses and networks of proxies, comma-separated, whose X-Forwarded-For and -Proto count; default: none.",
+)
+@click.option(
     "--cors-origin",
     "cors_origins",
     multiple=True,
@@ -71,6 +79,7 @@ def command(
     auth: str,
     tls_cert: str | None,
     tls_key: str | None,
+    trusted_proxies: str,
     cors_origins: Sequence[str],
     default_task: str | None,
     masked: Sequence[str],
@@ -84,6 +93,7 @@ def command(
     """
     from rota.client.rota import Rota
     from rota.server.settings import MASKED, ServerSettings, check_listening
+    from rota.server.settings import trusted_proxies as parse_proxies
     from rota.worker.app_loader import instrument, load_app
     from rota.worker.monitoring.logging_setup import configure
 
@@ -94,6 +104,7 @@ def command(
         default_task=default_task,
     )
     check_listening(host, given.auth)
+    proxies = parse_proxies(trusted_proxies)
     try:
         from rota.server.app import create_app
         from rota.server.dashboard import HOW_TO_BUILD, is_built
@@ -129,4 +140,6 @@ def command(
             output.note(f"pages   none, only the HTTP API: {HOW_TO_BUILD}")
         output.note(f"listening on {address}")
 
-    return serve(served, host=host, port=port, log_level=log_level, on_listening=report, tls=tls)
+    return serve(
+        served, host=host, port=port, log_level=log_level, on_listening=report, tls=tls, trusted_proxies=proxies
+    )

@@ -272,7 +272,7 @@ def _is_secure(request: Request) -> bool:
 
 
 def source_of(request: Request) -> str | None:
-    """Returns the address of the client; None for a unix socket. Behind a proxy it is the proxy's."""
+    """Returns the address of the client, or of a proxy that is not trusted; None for a unix socket."""
     return request.client.host if request.client else None
 
 

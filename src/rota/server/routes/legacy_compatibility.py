@@ -168,9 +168,12 @@ async def _resolved_parent(context: RequestContext, given: str | Dependency) -> 
 
 
 async def _named_task(context: RequestContext, name: Any) -> str:
-    """Returns the task that `name` names, or the default task for any other name."""
+    """Returns the task that `name` names, or the default task for any other name.
+
+    A task that the caller may not run counts as unknown, so that the response does not disclose which names exist.
+    """
     default = context.server.settings.default_task
-    if default is not None and not (isinstance(name, str) and await context.server.catalog.has(name)):
+    if default is not None and not (isinstance(name, str) and await context.may_run(name)):
         return default
     try:
         return checked_task_name(name)

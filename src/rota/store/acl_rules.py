@@ -46,7 +46,7 @@ _ADMINISTERED: Final = ("tokens",)
 _SERVER: Final = "server"
 
 #: Commands of connections, sentinels and clusters, and the checks of `rota doctor`.
-_CONNECTION: Final = ("asking", "client|setname", "cluster|slots", "info", "ping", "role", "select", "time")
+_CONNECTION: Final = ("asking", "client|setname", "cluster|slots", "info", "ping", "role", "select", "time", "type")
 _READ_SCRIPTS: Final = ("eval_ro", "evalsha_ro", "script|load")
 _READS: Final = (
     *("get", "hget", "hgetall", "hkeys", "hlen", "hmget", "hrandfield", "lrange", "smembers"),

@@ -30,6 +30,7 @@ class Pool:
         self.cloud = cloud
         self.task = rota.task(name="noop")(_noop)
         self.policy: Policy = PLAIN
+        self._stores: dict[str, JobStore] = {}
         self.planner = self.new_planner()
 
     def new_planner(self, policy: Policy | None = None) -> Planner:
@@ -58,9 +59,8 @@ class Pool:
 
     async def register(self, machine: str, *, busy: int = 0, state: str = "waiting") -> frozenset[str]:
         """The worker of a machine registers. Returns what the store asks of it."""
-        session = session_of(self.rota)
         info = {"state": state, "machine": machine, "slots": 1, "busy": busy, "queues": ["default"]}
-        store = JobStore(session.redis, session.keys, f"w-{machine}")
+        store = self._store_of(machine)
         return frozenset((await store.renew_registration(msgspec.json.encode(info).decode(), machine)).due)
 
     async def silence(self, machine: str, ms: int) -> None:
@@ -71,10 +71,16 @@ class Pool:
 
     async def report_drained(self, machine: str) -> bool:
         """The worker of a machine has drained, and exits."""
-        session = session_of(self.rota)
-        store = JobStore(session.redis, session.keys, f"w-{machine}")
+        store = self._store_of(machine)
         info = {"state": "drained", "machine": machine, "slots": 1, "queues": ["default"]}
         return await store.report_drained(msgspec.json.encode(info).decode(), machine)
+
+    def _store_of(self, machine: str) -> JobStore:
+        """The store of the worker of a machine, always the same one."""
+        if machine not in self._stores:
+            session = session_of(self.rota)
+            self._stores[machine] = JobStore(session.redis, session.keys, f"w-{machine}")
+        return self._stores[machine]
 
     async def start(self, workers: int) -> list[str]:
         """A pool of idle workers."""

@@ -13,6 +13,7 @@ from rota.client.session import session_of
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
 from rota.monitoring.doctor import QUEUE_CHECKS, Facts, Finding, diagnose, examine
+from rota.monitoring.keys_of_wrong_type import WrongKey
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
 from rota.store.reads import QueueInfo, WorkerInfo
@@ -274,3 +275,48 @@ async def test_values_that_were_repaired_are_reported(own_server: OwnServers) ->
     assert len(found) == 1
     assert "default: meta run" in found[0]
     await rota.close()
+
+
+async def test_keys_of_a_wrong_type_are_named_with_what_to_do(own_server: OwnServers) -> None:
+    """Somebody ran SET. The findings about the other queues stay."""
+    rota = Rota(own_server().url)
+
+    @rota.task
+    async def send() -> None: ...
+
+    for queue in ("mail", "fine"):
+        await send.using(queue=queue).enqueue()
+    store = session_of(rota).store
+    pending, failures = store.keys.queue("mail", "pending"), store.keys.queue("mail-fail", "meta")
+    for key in (pending, failures, store.keys.shared("workers"), store.keys.shared("format")):
+        await store.redis.commands([["UNLINK", key], ["LPUSH" if key == failures else "SADD", key, "theirs"]])
+    await store.redis.command("SET", pending, "theirs")
+
+    findings = await examine(rota)
+
+    found = {finding.message for finding in findings if finding.check == "keys"}
+    assert {message.partition(":")[0] for message in found} == {"rota"}
+    assert {message.partition(" ")[0] for message in found} == {
+        pending,
+        failures,
+        store.keys.shared("workers"),
+        store.keys.shared("format"),
+    }
+    assert (
+        f"{pending} is a string and should be a sorted set: queue mail stands still; find the program that writes to "
+        f"this namespace, then restore the key from a backup, or delete it with `UNLINK {pending}` (what it held "
+        "before is lost), and restart the workers"
+    ) in found
+    assert all(finding.level == "fail" for finding in findings if finding.check == "keys")
+    (unserved,) = [finding.message for finding in findings if finding.check == "unserved queues"]
+    assert "fine (1 job waiting)" in unserved
+    await rota.close()
+
+
+def test_many_keys_of_a_wrong_type_are_counted() -> None:
+    wrong = [WrongKey(f"rota:{{q}}:{number}", "q", "string", "zset") for number in range(7)]
+
+    found = troubles(replace(GOOD, wrong_keys=wrong))
+
+    assert len(found) == 6
+    assert "another 2 keys of a wrong type" in found[-1].message

@@ -215,8 +215,9 @@ async def test_a_foreign_key_is_an_error_and_nothing_is_written(rota: Rota, raw:
     await declare(rota).using(queue="other").enqueue()
     raw.set(f"{namespace}:{{default}}:pending", "theirs")
 
-    with pytest.raises(StoreError, match="WRONGTYPE"):
+    with pytest.raises(StoreError, match=r"has another type .*WRONGTYPE.*: another program .*`rota doctor`") as refused:
         await declare(rota).enqueue()
+    assert f"{namespace}:{{default}}:*" in str(refused.value)
     raw.delete(f"{namespace}:{{default}}:pending")
 
 

@@ -530,7 +530,7 @@ async def test_a_pause_that_arrives_late_reverts_nothing(driver: Driver, ticker:
     await ticker.pause(newer)
     before = driver.dump()
 
-    assert await recording.send_again("pause_or_resume_schedule") == b"changed"
+    assert await recording.send_again("pause_or_resume_schedule") == late.encode()
 
     assert driver.dump() == before
 

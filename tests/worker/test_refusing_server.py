@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import StoreFull
+from rota.store.keys import QUEUE_KEYS
 from tests.eventually import eventually
 from tests.servers import OwnServers
 from tests.worker.harness import Stopwatch, WorkerHarness
@@ -89,6 +90,29 @@ async def test_a_damaged_queue_does_not_hold_up_the_others(harness: WorkerHarnes
 
         assert await job.result(5) == 4
     assert worker.is_alive
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("is_weighted", [False, True])
+async def test_keys_of_a_wrong_type_stop_their_queues_only(harness: WorkerHarness, *, is_weighted: bool) -> None:
+    """Each queue but one has another key of a wrong type. The worker starts, and serves the one."""
+    damaged = [name for name, spec in QUEUE_KEYS.items() if "{name}" not in spec.pattern]
+    with harness.redis() as client:
+        for name in damaged:
+            key = harness.key(name, f"x-{name}")
+            if QUEUE_KEYS[name].type == "string":
+                client.sadd(key, "this should be a string")
+            else:
+                client.set(key, "this should be another type")
+            client.expire(key, 600)
+        queues = [f"x-{name}" for name in damaged] + ["default"]
+        worker = await harness.start(queues=",".join(f"{queue}=1" if is_weighted else queue for queue in queues))
+
+        assert [await (await harness.program.add.enqueue(1, n)).result(20) for n in range(5)] == [1, 2, 3, 4, 5]
+
+    assert worker.is_alive
+    assert "`rota doctor` names the key" in worker.log
+    assert "Traceback" not in worker.log
 
 
 async def test_a_burst_that_cannot_reach_its_server_says_so_and_leaves(harness: WorkerHarness) -> None:

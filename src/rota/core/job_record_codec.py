@@ -368,7 +368,7 @@ def decode_progress(text: bytes) -> Progress | None:
         return None
     try:
         started_at, at, done, total, note = text.decode().split(" ", 4)
-        return Progress(float(done), float(total), note, int(started_at), int(at))
+        return Progress(float(done), float(total), note, int(started_at), int(at.partition(":")[0]))
     except ValueError:  # it is damaged
         return None
 

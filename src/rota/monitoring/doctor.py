@@ -19,6 +19,11 @@ from rota.core.ids import encode_run
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
 from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable
+from rota.monitoring.keys_of_wrong_type import (
+    WrongKey,
+    find_queue_keys_of_wrong_type,
+    find_shared_keys_of_wrong_type,
+)
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
 from rota.store.keys import QUEUE_KEYS, TRIAL_QUEUE
@@ -91,6 +96,8 @@ class Facts:
     format: int | None = None
     #: Damaged values that were replaced lately, by queue: "mail: meta fence".
     repairs: Sequence[str] = ()
+    #: Keys that another program has written to. Their queues are not among `queues`.
+    wrong_keys: Sequence[WrongKey] = ()
     queues: Sequence[QueueInfo] = field(default_factory=list[QueueInfo])
     workers: Sequence[WorkerInfo] = field(default_factory=list[WorkerInfo])
 
@@ -120,6 +127,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         _latency,
         _format,
         _repairs,
+        _wrong_keys,
         _workers,
         _unserved,
         _paused,
@@ -261,6 +269,8 @@ def _latency(facts: Facts) -> Iterator[Finding]:
 
 
 def _format(facts: Facts) -> Iterator[Finding]:
+    if any(wrong.key.endswith("}:format") for wrong in facts.wrong_keys):
+        return
     if facts.format is None:
         yield Finding("ok", "format", "nothing is stored in this namespace yet")
     elif facts.format > FORMAT:
@@ -279,6 +289,20 @@ def _repairs(facts: Facts) -> Iterator[Finding]:
             f"damaged values were replaced in the last 7 days: {_listed(facts.repairs)}; check what else writes to "
             "this namespace, and the memory and disks of the server",
         )
+
+
+def _wrong_keys(facts: Facts) -> Iterator[Finding]:
+    for wrong in facts.wrong_keys[:MAX_NAMES]:
+        affected = f"queue {wrong.queue} stands still" if wrong.queue else "what needs it fails"
+        yield Finding(
+            "fail",
+            "keys",
+            f"{wrong}: {affected}; find the program that writes to this namespace, then restore the key from a backup, "
+            f"or delete it with `UNLINK {wrong.key}` (what it held before is lost), and restart the workers",
+        )
+    if len(facts.wrong_keys) > MAX_NAMES:
+        more = format_count(len(facts.wrong_keys) - MAX_NAMES, "key")
+        yield Finding("fail", "keys", f"another {more} of a wrong type: repair these, then run the doctor again")
 
 
 def _workers(facts: Facts) -> Iterator[Finding]:
@@ -344,7 +368,7 @@ async def collect(rota: Rota, *, tries_permissions: bool = True) -> Facts:
         is_usable = role != "replica" and (not version or version >= OLDEST.get(server, ()))
         denied, is_full = await _try_permissions(store) if is_usable and tries_permissions else ("", False)
         is_read_only = bool(denied) and await _is_read_only(store)
-        queues, workers = await _queues_and_workers(rota, is_usable=is_usable)
+        wrong_keys, queues, workers = await _queues_and_workers(rota, store, is_usable=is_usable)
         fsync = await _settings(store, "appendfsync")
         least_replicas = await _settings(store, "min-replicas-to-write")
         return Facts(
@@ -366,8 +390,9 @@ async def collect(rota: Rota, *, tries_permissions: bool = True) -> Facts:
             is_full=is_full,
             skew_ms=skew_ms,
             latency_ms=latency_ms,
-            format=await _stored_format(store),
+            format=await _stored_format(store, wrong_keys),
             repairs=await _recorded_repairs(store, [info.name for info in queues]),
+            wrong_keys=wrong_keys,
             queues=queues,
             workers=workers,
         )
@@ -451,9 +476,12 @@ async def _settings(store: JobStore, name: str) -> list[str]:
     return [_text(pair[1]) for pair in pairs if len(pair) > 1]
 
 
-async def _stored_format(store: JobStore) -> int | None:
+async def _stored_format(store: JobStore, wrong_keys: Sequence[WrongKey]) -> int | None:
+    key = store.keys.shared("format")
+    if any(wrong.key == key for wrong in wrong_keys):
+        return None
     with suppress(StoreDenied):
-        stored = await store.redis.command("GET", store.keys.shared("format"))
+        stored = await store.redis.command("GET", key)
         return None if stored is None else int(stored)
     return None
 
@@ -466,12 +494,23 @@ async def _recorded_repairs(store: JobStore, queues: Sequence[str]) -> list[str]
     return []
 
 
-async def _queues_and_workers(rota: Rota, *, is_usable: bool) -> tuple[list[QueueInfo], list[WorkerInfo]]:
+async def _queues_and_workers(
+    rota: Rota, store: JobStore, *, is_usable: bool
+) -> tuple[list[WrongKey], list[QueueInfo], list[WorkerInfo]]:
+    """Returns the keys of a wrong type, the queues without such keys, and the workers if their keys can be read."""
+    wrong: list[WrongKey] = []
     with suppress(StoreDenied):
         if is_usable:
             views = session_of(rota).views
-            return await views.queue_infos(await views.queues()), await views.workers()
-    return [], []
+            wrong += await find_shared_keys_of_wrong_type(store)
+            unreadable = {one.key for one in wrong}
+            names = [] if store.keys.shared("queues") in unreadable else await views.queues()
+            wrong += await find_queue_keys_of_wrong_type(store, names)
+            stopped = {one.queue for one in wrong}
+            has_workers = not unreadable & {store.keys.shared(name) for name in ("workers", "worker_seen", "draining")}
+            queues = await views.queue_infos([name for name in names if name not in stopped])
+            return wrong, queues, await views.workers() if has_workers else []
+    return wrong, [], []
 
 
 async def _try_permissions(store: JobStore) -> tuple[str, bool]:

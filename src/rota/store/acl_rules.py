@@ -46,7 +46,7 @@ _ADMINISTERED: Final = ("tokens",)
 _SERVER: Final = "server"
 
 #: Commands of connections, sentinels and clusters, and the checks of `rota doctor`.
-_CONNECTION: Final = ("asking", "client|setname", "cluster|slots", "info", "ping", "role", "select", "time")
+_CONNECTION: Final = ("asking", "client|setname", "cluster|slots", "info", "ping", "role", "select", "time", "type")
 _READ_SCRIPTS: Final = ("eval_ro", "evalsha_ro", "script|load")
 _READS: Final = (
     *("get", "hget", "hgetall", "hkeys", "hlen", "hmget", "hrandfield", "lrange", "smembers"),
@@ -57,9 +57,6 @@ _WRITES: Final = (
     *("eval", "evalsha", "hdel", "hincrby", "hset", "pexpire", "publish", "sadd", "set", "subscribe", "unlink"),
     *("wait", "xadd"),
 )
-#: Commands for login sessions and failed logins.
-_SERVER_WRITES: Final = ("del", "incr")
-
 _CALL: Final = re.compile(r'redis\.p?call\(\s*"(\w+)"(?:\s*,\s*"([A-Z]+)")?')
 #: Commands whose subcommands are permitted one by one.
 _WITH_SUBCOMMANDS: Final = frozenset({"pubsub", "xinfo"})
@@ -80,8 +77,6 @@ def commands_of(role: AclRole) -> list[str]:
     commands = {*_CONNECTION, *_READ_SCRIPTS, *_READS}
     if role is not AclRole.READ_ONLY:
         commands |= {*_WRITES}
-    if role in (AclRole.API, AclRole.ADMIN):
-        commands |= {*_SERVER_WRITES}
     for compiled in map(script, names()):
         is_of_server = any(key in GLOBAL_KEYS and GLOBAL_KEYS[key].owner == _SERVER for key in compiled.keys)
         is_needed = role in (AclRole.API, AclRole.ADMIN) if is_of_server else True

@@ -98,7 +98,7 @@ class BulkOperationStore:
 
     async def take_due(self, driver: str, *, limit: int = 1, wanted: str = "") -> list[str]:
         """Takes operations that have no driver. Returns their ids; this driver holds them from then on."""
-        found = await self._run("take_due_operations", [driver, HOLD_MS, limit, wanted])
+        found = await self._run("take_due_operations", [driver, HOLD_MS, limit, wanted, next(self._save_numbers)])
         return [one.decode() for one in found]
 
     async def save(self, info: OperationInfo, driver: str, outcome: str = "") -> str:

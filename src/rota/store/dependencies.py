@@ -245,7 +245,7 @@ class DependencyStore:
                 names = " ".join(parent.script_argument for parent in one.parents[start : start + SLICE])
                 await self._redis.run(
                     "add_parents_to_prepared_run",
-                    self._store.script_keys("add_parents_to_prepared_run", queue),
+                    self._store.script_keys("add_parents_to_prepared_run", queue, reply=secrets.token_hex(8)),
                     [one.run, names, max_payload],
                 )
         return prepared, [position for index, position in enumerate(wanted) if index in held]

@@ -6,12 +6,14 @@ it. All keys are in the hash slot of the keys that belong to no queue.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from rota.core.lua_constants import REPLY_KEPT_MS
 from rota.errors import InvalidOption
 from rota.store.keys import AUDIT_KEPT, Keys
 from rota.store.redis.hash_and_time_replies import read_hash, read_time_ms
-from rota.store.redis.retrying_client import RedisClient
+from rota.store.redis.retrying_client import Argument, RedisClient
 from rota.store.redis.script_compiler import script
 
 SESSION_MS: Final = 12 * 3600 * 1000
@@ -40,7 +42,7 @@ class HttpServerStore:
 
     async def put_token(self, token_id: str, record: bytes) -> None:
         """Stores an API token."""
-        await self._redis.command("HSET", self._keys.shared("tokens"), token_id, record)
+        await self._run("put_token", [token_id, record])
 
     async def token(self, token_id: str) -> StoredToken:
         """The API token with that id, and the time."""
@@ -76,21 +78,19 @@ class HttpServerStore:
 
     async def open_session(self, name: str, record: bytes) -> None:
         """Stores a login session for 12 h."""
-        await self._redis.command("SET", self._keys.shared("session", name), record, "PX", SESSION_MS)
+        await self._redis.command("SET", self._keys.shared("session", name), record, "NX", "PX", SESSION_MS)
 
     async def session(self, name: str) -> bytes | None:
         """The login session of that name; None when it has expired or was closed."""
-        return await self._redis.command("GET", self._keys.shared("session", name))
+        return await self._redis.command("GET", self._keys.shared("session", name)) or None
 
     async def close_session(self, name: str) -> None:
-        """Deletes a login session."""
-        await self._redis.command("DEL", self._keys.shared("session", name))
+        """Ends a login session. Its empty record stays for a while: a late copy of `open_session` then does nothing."""
+        await self._redis.command("SET", self._keys.shared("session", name), b"", "XX", "PX", REPLY_KEPT_MS)
 
     async def count_failed_login(self, address: str) -> int:
         """Counts a failed login. Returns how many there were from the address within a minute."""
-        key = self._keys.shared("login_failures", address)
-        count, _ = await self._redis.commands([["INCR", key], ["PEXPIRE", key, FAILED_LOGINS_MS, "NX"]])
-        return int(count)
+        return int(await self._run("count_failed_login", [address, FAILED_LOGINS_MS]))
 
     async def failed_logins(self, address: str) -> int:
         """The number of failed logins from an address within a minute."""
@@ -113,8 +113,7 @@ class HttpServerStore:
 
     async def append_audit(self, caller: str, entry: bytes) -> None:
         """Appends an entry to the audit log. A full one loses the oldest entry of the caller that has the most."""
-        keys = [self._keys.shared(name) for name in script("append_audit").keys]
-        await self._redis.run("append_audit", keys, [caller, entry, self.audit_kept])
+        await self._run("append_audit", [caller, entry, self.audit_kept])
 
     async def audit_entries(self, *, before: str | None, limit: int) -> list[tuple[str, bytes]]:
         """Entries of the audit log with their ids, newest first; only those older than the entry `before`."""
@@ -125,6 +124,9 @@ class HttpServerStore:
             "XREVRANGE", self._keys.shared("audit"), start, "-", "COUNT", limit
         )
         return [(entry_id.decode(), read_hash(fields)["entry"]) for entry_id, fields in found]
+
+    async def _run(self, name: str, arguments: Sequence[Argument]) -> Any:
+        return await self._redis.run(name, self._keys.shared_of_script(script(name).keys), arguments)
 
 
 def _is_entry_id(text: str) -> bool:

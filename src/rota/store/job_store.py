@@ -7,6 +7,7 @@ by its call number, a report by its claim, and any other call by a random token.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
@@ -58,6 +59,8 @@ class JobStore:
         #: Queue -> number of the latest numbered call, and the lock that keeps one of them in flight.
         self._call_numbers: dict[str, int] = {}
         self._call_locks: dict[str, asyncio.Lock] = {}
+        self._progress_numbers = itertools.count(1)
+        self._registration_numbers = itertools.count(1)
         #: Queue -> where its retention goes on.
         self._retention_cursors: dict[str, str] = {}
         self._script_keys: dict[tuple[str, str], Sequence[str]] = {}
@@ -231,9 +234,8 @@ class JobStore:
 
     def save_progress_call(self, queue: str, items: Sequence[tuple[str, str, str, str, str]]) -> ScriptCall:
         """The call of `save_progress`, to be sent together with others."""
-        return ScriptCall(
-            "save_progress", self.script_keys("save_progress", queue), [word for item in items for word in item]
-        )
+        words: list[Argument] = [next(self._progress_numbers), *(word for item in items for word in item)]
+        return ScriptCall("save_progress", self.script_keys("save_progress", queue), words)
 
     async def append_log(self, queue: str, run: str, claim: str, first: int, lines: Sequence[str]) -> bool:
         """Appends lines to the log of a run, numbered from `first` within the claim. False if the claim is lost."""
@@ -259,7 +261,8 @@ class JobStore:
 
     async def renew_registration(self, info: str, machine: str = "") -> RegistrationReply:
         """Writes the registration of this worker. The reply names what needs a driver, and whether to drain."""
-        now, *due = (await self._run_shared("renew_registration", [self.participant, info, machine])).split()
+        words: list[Argument] = [self.participant, self._numbered(info), machine]
+        now, *due = (await self._run_shared("renew_registration", words)).split()
         return RegistrationReply(int(now), frozenset(due))
 
     async def drain_worker(self, worker: str, *, fence: str = "") -> str:
@@ -272,14 +275,14 @@ class JobStore:
 
     async def report_drained(self, info: str, machine: str = "") -> bool:
         """Reports that this worker holds no job and exits. False if the request to drain was withdrawn before."""
-        words = [self.keys.inbox_prefix, self.participant, machine, info]
+        words: list[Argument] = [self.keys.inbox_prefix, self.participant, machine, self._numbered(info)]
         return await self._run_shared("report_drained", words) == "drained"
 
     async def publish_tasks(self, tasks: dict[str, str]) -> None:
         """Publishes schemas and defaults of tasks, for producers that do not have the code."""
         words = [word for pair in tasks.items() for word in pair]
         if words:
-            await self.redis.command("HSET", self.keys.shared("tasks"), *words)
+            await self._run_shared("publish_tasks", words)
 
     async def publish_failure_handlers(
         self, queue: str, handlers: dict[str, str], *, removed: Sequence[str] = ()
@@ -288,12 +291,10 @@ class JobStore:
 
         A run of such a task that fails for good then enqueues that job. The entry stays until a worker removes it.
         """
-        key = self.keys.queue(queue, "failure_handlers")
-        words = [word for pair in handlers.items() for word in pair]
+        words = [*removed, *(word for pair in handlers.items() for word in pair)]
         if words:
-            await self.redis.command("HSET", key, *words)
-        if removed:
-            await self.redis.command("HDEL", key, *removed)
+            keys = self.script_keys("publish_failure_handlers", queue, reply=secrets.token_hex(8))
+            await self.redis.run("publish_failure_handlers", keys, [len(removed), *words])
 
     async def register_queues(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Registers queues, each with the number of shards wanted. Returns how many each has, 0 for none."""
@@ -328,11 +329,15 @@ class JobStore:
 
     # --- internals ---------------------------------------------------------------------------------------------
 
+    def _numbered(self, info: str) -> bytes:
+        """A registry entry with its number: the server refuses the late copy of an earlier one."""
+        return msgspec.json.encode({**msgspec.json.decode(info), "number": next(self._registration_numbers)})
+
     async def _run(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
         return await self.redis.run(name, self.script_keys(name, queue), [queue, self.keys.inbox_prefix, *arguments])
 
     async def _run_shared(self, name: str, arguments: Sequence[Argument]) -> str:
-        return (await self.redis.run(name, [self.keys.shared(key) for key in script(name).keys], arguments)).decode()
+        return (await self.redis.run(name, self.keys.shared_of_script(script(name).keys), arguments)).decode()
 
     async def _run_once(self, name: str, queue: str, arguments: Sequence[Argument]) -> Any:
         keys = self.script_keys(name, queue, reply=secrets.token_hex(8))

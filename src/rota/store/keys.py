@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -228,6 +229,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "operation_due": KeySpec(
         "operation_due", "zset", "bulk", "with its operation", "unfinished bulk operation -> when a driver may take it"
     ),
+    "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
     "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and bulk operations"),
     "tasks": KeySpec("tasks", "hash", "worker", PERMANENT, "task -> schema and defaults, as workers publish them"),
     "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),
@@ -275,6 +277,10 @@ class Keys:
         pattern = GLOBAL_KEYS[name].pattern
         filled = pattern.format(name=part) if part else pattern.partition(":{name}")[0]
         return f"{self.namespace}:{{~}}:{filled}"
+
+    def shared_of_script(self, names: Sequence[str]) -> list[str]:
+        """The keys of a script that belong to no queue. A new token completes the key of its reply."""
+        return [self.shared(name, secrets.token_hex(8) if name == "reply" else "") for name in names]
 
     def inbox(self, participant: str) -> str:
         """The channel on which a worker or client is notified."""

@@ -6,6 +6,7 @@ another planner has taken it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -142,14 +143,15 @@ class ScalingStore:
     def __init__(self, redis: RedisClient, keys: Keys) -> None:
         self._redis = redis
         self._keys = keys
+        #: Of the calls that a planner numbers.
+        self._numbers = itertools.count(1)
 
     # --- the planner -------------------------------------------------------------------------------------------
 
     async def take_lease(self, holder: str, info: PlannerInfo) -> PlannerLease:
         """Takes or renews the planner lease."""
-        fence, found, said = await self._run(
-            "take_planner_lease", [holder, PLANNER_LEASE_MS, msgspec.json.encode(info)]
-        )
+        words: list[Argument] = [holder, PLANNER_LEASE_MS, next(self._numbers), msgspec.json.encode(info)]
+        fence, found, said = await self._run("take_planner_lease", words)
         return PlannerLease(fence.decode(), found.decode(), _info.decode(said or b"{}"))
 
     async def release_lease(self, fence: str) -> None:
@@ -165,7 +167,7 @@ class ScalingStore:
     async def save_launch(self, fence: str, token: str, launch: Launch | None) -> None:
         """Stores a launch, or removes it. Raises PlannerFenced."""
         encoded = b"" if launch is None else msgspec.json.encode(launch)
-        self._check(await self._run("save_launch", [fence, token, encoded]))
+        self._check(await self._run("save_launch", [fence, next(self._numbers), token, encoded]))
 
     async def launches(self) -> dict[str, Launch]:
         """Token -> the launch made under it, as long as its machines have not registered."""
@@ -240,7 +242,7 @@ class ScalingStore:
         ]
 
     async def _run(self, name: str, arguments: Sequence[Argument]) -> Any:
-        return await self._redis.run(name, [self._keys.shared(key) for key in script(name).keys], arguments)
+        return await self._redis.run(name, self._keys.shared_of_script(script(name).keys), arguments)
 
     @staticmethod
     def _check(answer: bytes) -> None:

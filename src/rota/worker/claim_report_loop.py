@@ -223,7 +223,7 @@ class ClaimReportLoop:
         try:
             await self._round_trip(queues, now)
         except StoreError as error:
-            if _concerns_the_server(error):
+            if concerns_the_server(error):
                 raise
             logger.error("%s", error)
             await self._report_one_by_one()
@@ -275,7 +275,7 @@ class ClaimReportLoop:
                 self._unreachable -= names
                 logger.info("the server of queue %s answers again", ", ".join(sorted(names)))
         except StoreError as error:
-            if _concerns_the_server(error):
+            if concerns_the_server(error):
                 if not names <= self._unreachable:
                     logger.warning("queue %s: %s", ", ".join(sorted(names)), error)
                 self._unreachable |= names
@@ -406,7 +406,7 @@ class ClaimReportLoop:
                 try:
                     await self._store.report(queue, [report])
                 except StoreError as error:
-                    if _concerns_the_server(error):
+                    if concerns_the_server(error):
                         return
                     logger.error("the report of run %s in queue %s cannot be stored: %s", report.run, queue, error)
                 self._reports.remove_one(queue, report)
@@ -451,6 +451,6 @@ def _may_be_final(report: Report) -> bool:
     return isinstance(report, Lost | Returned) or (isinstance(report, Failed) and report.next_attempt == "final")
 
 
-def _concerns_the_server(error: StoreError) -> bool:
+def concerns_the_server(error: StoreError) -> bool:
     """True when the server is away, full, or refuses this worker: no report is the reason, and none is dropped."""
     return isinstance(error, StoreUnavailable | StoreDenied | StoreFull | StoreUnsupported)

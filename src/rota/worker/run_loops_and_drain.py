@@ -30,7 +30,7 @@ from rota.store.schedules import ScheduleStore
 from rota.worker.autosizer import Autosizer
 from rota.worker.bulk_resumer import BulkResumer
 from rota.worker.claim_queues import ClaimQueues
-from rota.worker.claim_report_loop import ClaimReportLoop
+from rota.worker.claim_report_loop import ClaimReportLoop, concerns_the_server
 from rota.worker.config import WorkerConfig
 from rota.worker.dependency_notifier import DependencyNotifier
 from rota.worker.dispatcher import STOP_PATIENCE_S, Dispatcher
@@ -213,12 +213,24 @@ class Supervisor:
         for queue in dict.fromkeys(queue.removesuffix("-fail") for queue in self.config.queues):
             base = base_of(queue)
             options = {handler["task"]: handler["options"].get(base, handler["options"][""]) for handler in handlers}
-            await self._store.publish_failure_handlers(queue, options, removed=without)
+            try:
+                await self._store.publish_failure_handlers(queue, options, removed=without)
+            except StoreError as error:  # an error in one queue must not stop the others
+                if concerns_the_server(error):
+                    raise
+                logger.error("the failure handlers of queue %s were not published: %s", queue, error)
 
     async def _put_schedules(self) -> None:
         store = ScheduleStore(self._store.redis, self._store.keys)
-        answers = await asyncio.gather(*(store.put(schedule) for schedule in self.schedules))
-        for schedule, (outcome, version) in zip(self.schedules, answers, strict=True):
+        puts = (store.put(schedule) for schedule in self.schedules)
+        answers = await asyncio.gather(*puts, return_exceptions=True)
+        for schedule, answer in zip(self.schedules, answers, strict=True):
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, StoreError) or concerns_the_server(answer):
+                    raise answer
+                logger.error("schedule %s was not stored: %s", schedule.full_name, answer)
+                continue
+            outcome, version = answer
             if outcome == "older":
                 logger.warning(
                     "schedule %s is stored with version %d and stays as it is: this program has version %d",

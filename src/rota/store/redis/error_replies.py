@@ -52,6 +52,12 @@ def translate(error: Exception, address: Address, *, used_by: str = "") -> Store
             f"the user that Rota connects as lacks a permission on {address} ({text}){needed}: "
             "grant it, or use the rule that `rota acl` prints for this program's role"
         )
+    if text.startswith("WRONGTYPE"):
+        found = f" among those of {used_by}" if used_by else ""
+        return StoreError(
+            f"a key{found} on {address} has another type than Rota stores there (WRONGTYPE): another program has "
+            "written to it; `rota doctor` names the key and what to do"
+        )
     if text.startswith("OOM"):
         return StoreFull(
             f"{address} is at its maxmemory, nothing was stored: let workers drain it, or give it more memory"

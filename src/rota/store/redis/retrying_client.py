@@ -427,7 +427,7 @@ def _evalsha(loaded: Script) -> str:
 
 
 def _describe(args: Sequence[Any]) -> str:
-    """Names the scripts or commands of a call and their keys, for the error of a missing permission."""
+    """Names the scripts or commands of a call and their keys, for the error of a missing permission or wrong type."""
     call: Any = args[0] if args else ()
     if isinstance(call, ScriptCall):
         return f"the script {call.script} on {_key_names(call.keys)}"

@@ -11,6 +11,7 @@
 -- ARGV[2] hold_ms
 -- ARGV[3] limit    how many at most
 -- ARGV[4] wanted   id of the only one to take, or ""
+-- ARGV[5] number   of this call; what the driver saves later has higher ones
 --
 -- Returns their ids
 
@@ -38,7 +39,7 @@ for i = 1, #due, 2 do
   local may_take = (wanted == "" or wanted == id) and (is_mine or tonumber(due[i + 1]) <= now)
   if #taken < tonumber(limit) and may_take and not is_gone(id) then
     redis.call("ZADD", K.operation_due, format_integer(now + hold_ms), id)
-    if not is_mine then redis.call("HSET", key, "driver", driver, "save_number", 0) end
+    if not is_mine then redis.call("HSET", key, "driver", driver, "save_number", number) end
     taken[#taken + 1] = id
   end
 end

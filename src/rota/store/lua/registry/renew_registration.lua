@@ -1,7 +1,7 @@
 -- renew_registration: no change of state
 --
 -- Renews a worker's registry entry and returns what needs a driver, and whether the worker is asked to stop. Removes
--- workers that have been silent for a day. Harmless when sent again.
+-- workers that have been silent for a day. An entry that is sent again, or arrives late, replaces none.
 --
 -- flags: allow-oom
 -- KEYS workers        hash  worker -> its registry entry, JSON
@@ -19,6 +19,7 @@
 
 -- @include emit_event
 -- @include format_integer
+-- @include is_late_registration
 -- @include now_ms
 
 local now = format_integer(now_ms())
@@ -30,13 +31,15 @@ end
 
 local function state_of(said) return string.match(said or "", '"state":%s*"(%a+)"') end
 -- Events only for a change of state: the metrics in the entry change with every registration.
-local state = state_of(info)
-if state_of(redis.call("HGET", K.workers, worker)) ~= state then
-  emit_event("worker", { worker })
-  if state then emit_event("worker_" .. state, { worker }) end
+local state, stored = state_of(info), redis.call("HGET", K.workers, worker)
+if not is_late_registration(stored, info) then
+  if state_of(stored) ~= state then
+    emit_event("worker", { worker })
+    if state then emit_event("worker_" .. state, { worker }) end
+  end
+  redis.call("HSET", K.workers, worker, info)
+  redis.call("ZADD", K.worker_seen, now, worker)
 end
-redis.call("HSET", K.workers, worker, info)
-redis.call("ZADD", K.worker_seen, now, worker)
 local silent_since = format_integer(now - C.WORKER_KEPT_MS)
 local gone = redis.call("ZRANGE", K.worker_seen, "-inf", silent_since, "BYSCORE", "LIMIT", 0, 100)
 if #gone > 0 then

@@ -1,7 +1,7 @@
 -- record_scaling_decision: no change of state
 --
 -- Stores the state of the pool after a planning round, and the decision if it is to be kept. A planner numbers its
--- rounds: one that is sent again changes nothing.
+-- rounds: one that is sent again, or arrives late, changes nothing.
 --
 -- KEYS planner            hash    the planner lease: fence, holder, until; the latest decision recorded
 -- KEYS scaling_decisions  stream  decisions of the planner with their reasons, for 30 days
@@ -15,12 +15,12 @@
 -- @include emit_event
 -- @include format_integer
 -- @include holds_planner_lease
+-- @include is_late_planner_call
 -- @include now_ms
 
 if not holds_planner_lease(fence) then return "fenced" end
-local round = fence .. ":" .. number
-if redis.call("HGET", K.planner, "round") == round then return "recorded" end
-redis.call("HSET", K.planner, "round", round, "state", state)
+if is_late_planner_call("round", fence, number) then return "recorded" end
+redis.call("HSET", K.planner, "state", state)
 if entry ~= "" then
   local oldest = format_integer(now_ms() - C.DECISIONS_KEPT_MS)
   redis.call("XADD", K.scaling_decisions, "MAXLEN", "~", C.DECISIONS_KEPT, "*", "decision", entry)

@@ -3,8 +3,12 @@
 -- that does not name a run may have been sent before the reply arrived.
 -- @include queue_key_prefix
 
+-- A heartbeat that arrives late names an earlier claim than the latest one.
 local function record_abandoned_claim(worker, number)
-  redis.call("SET", queue_key_prefix .. "last_reply:" .. worker .. ":given_up", number, "PX", C.REPLY_KEPT_MS)
+  local key = queue_key_prefix .. "last_reply:" .. worker .. ":given_up"
+  if tonumber(number) >= (tonumber(redis.call("GET", key) or "") or 0) then
+    redis.call("SET", key, number, "PX", C.REPLY_KEPT_MS)
+  end
 end
 
 -- Returns true if the latest claim of the run's owner is the one that the run record names, and was abandoned.

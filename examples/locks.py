@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rota import IdInUse, Rota
+from rota import Rota
 
 rota = Rota()
 #: Account -> balance. Two concurrent bookings of one account would overwrite each other.
@@ -29,7 +29,7 @@ async def main() -> None:
     async with rota:
         accounts = ("ann", "ben", "cat")
         calls = [book.using(lock=f"account:{account}").call(account, 1) for _ in range(20) for account in accounts]
-        jobs = [job for job in await rota.enqueue_many(calls) if not isinstance(job, IdInUse)]
+        jobs = await rota.enqueue_many(calls)
         waiting = await book.using(lock="account:ann", priority="low").enqueue("ann", 100)
         obstacle = (await waiting.refresh()).obstacle
         print("waits for:", obstacle.lock if obstacle else "nothing")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from rota import IdInUse, JobState, Rota
+from rota import JobState, Rota
 
 rota = Rota()
 
@@ -34,13 +34,12 @@ async def main() -> None:
     """Enqueues a report for each region and month in one round trip."""
     regions = ("north", "east", "south", "west")
     async with rota:
-        enqueued = await rota.enqueue_many(
+        jobs = await rota.enqueue_many(
             # The id names the report, so enqueueing a report twice makes one job.
             summarise.using(id=f"2026-{month:02}-{region}", tags=[region]).call(region, month)
             for region in regions
             for month in range(1, 13)
         )
-        jobs = [job for job in enqueued if not isinstance(job, IdInUse)]
         results = await asyncio.gather(*(job.result(timeout=60) for job in jobs))
         print(f"{len(results)} reports, total {sum(sales.total for sales in results):,.0f}")
         best = max(results, key=lambda sales: sales.total)

@@ -91,7 +91,8 @@ async def test_each_of_many_has_its_own_outcome(rota: Rota, count: Any) -> None:
             count.using(id="held", on_same_id=Ignore()).call(3),
             count.using(id="new", on_same_id=Reject()).call(4),
             count.call(5),
-        ]
+        ],
+        on_refused="return",
     )
 
     new, refused, ignored, twice, plain = outcomes
@@ -103,6 +104,26 @@ async def test_each_of_many_has_its_own_outcome(rota: Rota, count: Any) -> None:
     assert twice.run == handle(new).run
     assert handle(plain).is_new
     assert (await rota.queue().counts())["pending"] == 3
+
+
+async def test_a_refusal_among_many_is_raised_once_the_others_are_stored(rota: Rota, count: Any) -> None:
+    held = await count.using(id="held").enqueue(0)
+    calls = [count.using(id="held", on_same_id=Reject()).call(1), count.call(2), count.call(3)]
+
+    with pytest.raises(IdInUse) as refusal:
+        await rota.enqueue_many(calls)
+
+    assert (refusal.value.job_id, refusal.value.run) == ("default:held", held.run)
+    (note,) = refusal.value.__notes__
+    assert note.startswith("1 of 3 calls were refused, 2 stored")
+    assert (await rota.queue().counts())["pending"] == 3
+
+
+async def test_what_happens_to_refusals_is_one_of_two_words(rota: Rota, count: Any) -> None:
+    with pytest.raises(InvalidOption, match="neither raise nor return"):
+        await rota.enqueue_many([count.call(1)], on_refused=cast(Any, "ignore"))
+
+    assert (await rota.queue().counts())["pending"] == 0
 
 
 async def test_jobs_of_one_call_may_come_after_each_other_in_any_order(rota: Rota, count: Any) -> None:

@@ -191,10 +191,9 @@ def test_a_handler_that_could_not_be_called_is_refused(rota: Rota) -> None:
 
     handlers: list[Any] = [too_few, unknown]
     for handler in handlers:
-        send.failure_handler = None
-        send.on_failure(handler)
         with pytest.raises(ConfigurationError, match=r"send\.on_failure"):
-            _ = rota.tasks.find("send.on_failure").signature
+            send.on_failure(handler)
+        assert send.failure_handler is None
 
 
 @pytest.mark.parametrize("thing", [5, "text", object])

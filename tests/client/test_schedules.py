@@ -14,6 +14,7 @@ from rota import (
     ConfigurationError,
     Context,
     Cron,
+    Depends,
     Every,
     InvalidArguments,
     InvalidOption,
@@ -141,14 +142,28 @@ def test_a_task_whose_name_cannot_be_a_schedules_needs_another() -> None:
 def test_arguments_that_the_task_does_not_take_are_found_before_anything_is_stored() -> None:
     rota = Rota("redis://127.0.0.1:1")
 
-    @rota.every(60, args=["not a number"])
     @rota.task
     def double(number: int) -> int:
         return 2 * number
 
-    (declared,) = rota.schedules.declared
+    with pytest.raises(InvalidArguments, match="number"):
+        rota.every(60, args=["not a number"])(double)
+    assert len(rota.schedules.declared) == 0
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [((), {}), ((1, 2), {}), ((), {"count": 1}), ((1,), {"number": 1})])
+def test_a_schedule_is_checked_by_name_while_a_type_is_defined_further_down(
+    args: tuple[int, ...], kwargs: dict[str, int]
+) -> None:
+    rota = Rota("redis://127.0.0.1:1")
+
+    def double(ctx: Context, number: NotYetDefined, db: str = Depends(str)) -> int:  # type: ignore[name-defined]  # noqa: F821
+        return 2
+
     with pytest.raises(InvalidArguments):
-        declared.schedule()
+        rota.every(60, args=args, kwargs=kwargs)(rota.task(double))
+    rota.every(60, args=[1])(rota.task(double))
+    assert len(rota.schedules.declared) == 1
 
 
 # --- at run time -------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
@@ -369,6 +370,78 @@ assert "redis" not in sys.modules
 def test_a_dependency_must_be_a_function() -> None:
     with pytest.raises(TypeError, match="takes a function"):
         Depends(cast(Any, 5))
+
+
+class NeedsAddress:
+    """Nothing provides its address."""
+
+    def __init__(self, address: str) -> None: ...
+
+
+def test_a_provider_with_a_parameter_that_nothing_provides_is_refused() -> None:
+    def of_context(ctx: Context, cache: str = Depends(str), size: int = 1, *others: int) -> str:
+        return ""
+
+    def of_address(address: str) -> str:
+        return address
+
+    def of_port(*, port: int) -> int:
+        return port
+
+    Depends(of_context)
+    Depends(dict)
+    for provider, parameter in ((of_address, "address"), (NeedsAddress, "address"), (of_port, "port")):
+        with pytest.raises(TypeError, match=f"nothing provides its parameter '{parameter}'"):
+            Depends(cast(Any, provider))
+
+
+def test_a_context_manager_is_not_a_provider() -> None:
+    @contextmanager
+    def plain() -> Generator[str, None, None]:
+        yield ""
+
+    @asynccontextmanager
+    async def of_loop() -> AsyncGenerator[str, None]:
+        yield ""
+
+    for provider in (plain, of_loop):
+        with pytest.raises(TypeError, match="remove the decorator"):
+            Depends(cast(Any, provider))
+
+
+def test_a_dependency_that_is_no_default_is_refused_where_the_task_is_declared(rota: Rota) -> None:
+    def annotated(number: int, db: Annotated[str, Depends(str)] = "") -> None: ...
+    def uncalled(number: int, db: Any = Depends) -> None: ...
+
+    for function in (annotated, uncalled):
+        with pytest.raises(ConfigurationError, match=r"parameter 'db' is not injected.*Depends\(open_database\)"):
+            rota.task(function)
+    assert len(rota.tasks) == 0
+
+
+def test_a_parameter_that_json_cannot_carry_is_refused_where_the_task_is_declared(rota: Rota) -> None:
+    def send(thing: NotJson) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="NotJson"):
+        rota.task(send)
+    assert "send" not in rota.tasks
+
+
+def test_a_field_of_a_parameter_may_name_what_is_defined_later(rota: Rota) -> None:
+    @rota.task
+    def send(to: Outer) -> None: ...
+
+    globals()["Inner"] = int
+    try:
+        assert send.call(Outer(5)).job.body.endswith(b'[{"inner":5}]')
+    finally:
+        del globals()["Inner"]
+
+
+class Outer(msgspec.Struct):
+    """Its field has a type that does not exist when the task is declared."""
+
+    inner: Inner  # type: ignore[name-defined]  # noqa: F821
 
 
 @pytest.mark.parametrize(

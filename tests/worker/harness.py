@@ -204,8 +204,7 @@ class WorkerHarness:
 
     async def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
         """`rota.enqueue_many`, where no id is in use."""
-        jobs = await self.rota.enqueue_many(calls)
-        return [job for job in jobs if isinstance(job, Job)]
+        return await self.rota.enqueue_many(calls)
 
     async def registered(self, worker: WorkerProcess) -> WorkerInfo:
         """Waits until the registry knows the worker."""

@@ -57,6 +57,60 @@ async def test_several_last_steps_give_a_tuple(harness: WorkerHarness) -> None:
     assert parcel == app.Parcel("bc", [2])
 
 
+async def test_the_result_may_be_that_of_any_steps(harness: WorkerHarness) -> None:
+    """The steps are followed by others, so their results would not be kept otherwise."""
+    await harness.start()
+    app = harness.program
+    async with harness.rota.workflow("post") as flow:
+        packed = flow.step(app.parcel.call("book"))
+        weight = flow.step(app.weigh.call(packed.result, more=3))
+        total = flow.step(app.add.call(weight.result, 10))
+        first = flow.returning(packed)
+        both = flow.returning(weight, total)
+
+    assert await first.result(10) == app.Parcel("book", [4])
+    assert await both.result() == (7, 17)
+    assert await flow.result() == 17
+    assert await harness.rota.workflows.get(flow.id, returns=int).result() == 17
+    with pytest.raises(InvalidOption, match="its result is a tuple of 2 values"):
+        await _two_last_steps(harness, returns=tuple[int, int, int])
+
+
+async def _two_last_steps(harness: WorkerHarness, returns: Any) -> Any:
+    async with harness.rota.workflow("pair") as flow:
+        flow.step(harness.program.parcel.call("a"))
+        flow.step(harness.program.add.call(1, 2))
+    await flow.wait(10)
+    return await harness.rota.workflows.get(flow.id, returns=returns).result()
+
+
+async def test_a_handle_by_id_has_typed_results_of_several_last_steps(harness: WorkerHarness) -> None:
+    await harness.start()
+
+    found = await _two_last_steps(harness, returns=tuple[harness.program.Parcel, int])
+
+    assert found == (harness.program.Parcel("a", [1]), 3)
+
+
+async def test_steps_whose_results_are_not_kept_cannot_be_the_result(harness: WorkerHarness) -> None:
+    app = harness.program
+    async with harness.rota.workflow("post") as flow:
+        packed = flow.step(app.parcel.call("book"))
+        weight = flow.step(app.weigh.call(packed.result))
+    async with harness.rota.workflow("other") as other:
+        other.step(app.parcel.call("book"))
+
+    flow.returning(weight)
+    with pytest.raises(InvalidOption, match=r"not kept.*before the workflow is committed"):
+        flow.returning(packed)
+    with pytest.raises(InvalidOption, match="steps of the same workflow"):
+        other.returning(packed)
+    with pytest.raises(InvalidOption, match="at least one step"):
+        cast(Any, flow).returning()
+    await flow.cancel()
+    await other.cancel()
+
+
 async def test_a_diamond_waits_for_both_sides_across_queues(harness: WorkerHarness) -> None:
     """Spec 7: everything works across queues; results also stand inside other values."""
     await harness.start(queues="default,b,c")

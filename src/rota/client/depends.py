@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 T = TypeVar("T")
 
+_ONE: Final = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
 
 Scope = Literal["attempt", "worker"]
 
@@ -50,4 +57,32 @@ def Depends(provider: Callable[..., Any], *, scope: Scope = "attempt") -> Any:  
         raise TypeError(f"Depends takes a function, not {provider!r}")
     if scope not in ("attempt", "worker"):
         raise TypeError(f"scope is attempt or worker, not {scope!r}")
+    _check_provider(provider)
     return Provided(provider, scope)
+
+
+def is_context(annotation: Any) -> bool:
+    """True for the context's type, by its name: `from __future__ import annotations` makes it a text."""
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__qualname__", "")
+    return name.rpartition(".")[2] == "Context"
+
+
+def _check_provider(provider: Callable[..., Any]) -> None:
+    """Raises TypeError for a provider that the worker could not call."""
+    name = getattr(provider, "__qualname__", repr(provider))
+    code = getattr(provider, "__code__", None)
+    if code is not None and code.co_filename == contextmanager.__code__.co_filename:
+        raise TypeError(
+            f"Depends({name}) would inject a context manager: remove the decorator, a provider may yield its value"
+        )
+    try:
+        parameters = inspect.signature(provider).parameters.values()
+    except ValueError:
+        return  # a builtin that does not tell its parameters
+    for parameter in parameters:
+        is_injected = inspect.isfunction(provider) and is_context(parameter.annotation)
+        if parameter.kind in _ONE and parameter.default is inspect.Parameter.empty and not is_injected:
+            raise TypeError(
+                f"Depends({name}): nothing provides its parameter {parameter.name!r}: give it a default, such as "
+                "Depends(…), or wrap the provider in a function without it"
+            )

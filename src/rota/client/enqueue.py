@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from rota.client.durability import Durability
 from rota.client.job import Job
@@ -14,11 +14,13 @@ from rota.client.tasks import Call, Registry
 from rota.core.dependencies import dependency_layers
 from rota.core.ids import JobRef
 from rota.core.same_id_policy import Ignore
-from rota.errors import IdInUse, InvalidJob, JobNotFound
+from rota.errors import IdInUse, InvalidJob, InvalidOption, JobNotFound
 from rota.store.dependencies import JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult, NewJob
 
 R = TypeVar("R")
+#: What `enqueue_many` does with calls whose id is in use.
+OnRefused = Literal["raise", "return"]
 
 MEMORY: Final[frozenset[Durability]] = frozenset({"memory"})
 
@@ -42,8 +44,27 @@ class Enqueuer:
             raise job
         return job
 
-    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R] | IdInUse]:
+    async def enqueue_all(
+        self, calls: Iterable[Call[R]], on_refused: OnRefused
+    ) -> list[Job[R]] | list[Job[R] | IdInUse]:
         """See `Rota.enqueue_many`."""
+        if on_refused not in ("raise", "return"):
+            raise InvalidOption("on_refused", f"{on_refused!r} is neither raise nor return")
+        outcomes = await self.enqueue_many(calls)
+        if on_refused == "return":
+            return outcomes
+        refused = [outcome for outcome in outcomes if isinstance(outcome, IdInUse)]
+        if refused:
+            stored = len(outcomes) - len(refused)
+            refused[0].add_note(
+                f"{len(refused)} of {len(outcomes)} calls were refused, {stored} stored: "
+                'on_refused="return" returns the errors in place of their jobs'
+            )
+            raise refused[0]
+        return [outcome for outcome in outcomes if isinstance(outcome, Job)]
+
+    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R] | IdInUse]:
+        """Stores calls. Returns a handle for each, or IdInUse where its id is in use and `Reject()` was requested."""
         wanted = list(calls)
         for middleware in self.middleware:
             wanted = [await middleware.enqueue(call) for call in wanted]

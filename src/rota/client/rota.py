@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.client.bulk_operations import Operations
@@ -14,7 +14,7 @@ from rota.client.context import Context
 from rota.client.dead_letters import DeadLetters
 from rota.client.durability import Durability, checked_durability
 from rota.client.encryption import Encrypted
-from rota.client.enqueue import Enqueuer
+from rota.client.enqueue import Enqueuer, OnRefused
 from rota.client.events import NO_QUEUE, Event, TaskFilter, follow
 from rota.client.failure_handlers import RunIn, check_failure_options
 from rota.client.job import Job
@@ -34,9 +34,10 @@ from rota.client.workflow_builder import WorkflowBuilder
 from rota.client.workflows import Workflows
 from rota.core.encrypted_values import Codec
 from rota.core.ids import DEFAULT_QUEUE, JobRef, checked_new_queue, checked_queue, checked_text
+from rota.core.job_options import Keep, Priority
 from rota.core.lua_constants import MAX_PAYLOAD
 from rota.core.metric_series import Counts, Series
-from rota.core.retry import Seconds
+from rota.core.retry import Retry, Seconds
 from rota.core.same_id_policy import OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.shards import MAX_SHARDS
@@ -143,16 +144,16 @@ class Rota:
         queue: str = ...,
         run_in: RunIn | None = ...,
         index: Sequence[str] = ...,
-        priority: str | int = ...,
+        priority: Priority = ...,
         lock: str = ...,
         on_same_id: OnSameId = ...,
-        retry: Any = ...,
+        retry: Retry | int = ...,
         max_stalls: int = ...,
         at_most_once: bool = ...,
-        timeout: float | timedelta | None = ...,
-        progress_timeout: float | timedelta = ...,
-        expires: float | timedelta = ...,
-        keep: Any = ...,
+        timeout: Seconds | None = ...,
+        progress_timeout: Seconds = ...,
+        expires: Seconds | datetime = ...,
+        keep: Keep | Seconds = ...,
         tags: Iterable[str] = ...,
         meta: dict[str, Any] = ...,
         durability: Durability = ...,
@@ -295,26 +296,50 @@ class Rota:
         """Stores one call as a job. Returns once it is stored with the requested durability."""
         return await self._enqueuer.enqueue(call)
 
-    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R] | IdInUse]:
+    @overload
+    async def enqueue_many(self, calls: Iterable[Call[R]], *, on_refused: Literal["raise"] = ...) -> list[Job[R]]: ...
+    @overload
+    async def enqueue_many(
+        self, calls: Iterable[Call[R]], *, on_refused: Literal["return"]
+    ) -> list[Job[R] | IdInUse]: ...
+    async def enqueue_many(
+        self, calls: Iterable[Call[R]], *, on_refused: OnRefused = "raise"
+    ) -> list[Job[R]] | list[Job[R] | IdInUse]:
         """Stores many calls in order, in one round trip per queue and 500 jobs; each batch atomically.
 
-        Returns a handle for each, or IdInUse where its id was in use and `Reject()` was requested. A batch that could
-        not be stored raises; earlier batches of the same call are stored then. Jobs may depend on others of the same
-        call, by their ids, in any order.
+        Returns a handle for each. A call whose id is in use, where `Reject()` was requested, raises IdInUse once the
+        other calls are stored; with `on_refused="return"` the error takes the place of its handle instead. A batch
+        that could not be stored raises; earlier batches of the same call are stored then. Jobs may depend on others of
+        the same call, by their ids, in any order.
         """
-        return await self._enqueuer.enqueue_many(calls)
+        return await self._enqueuer.enqueue_all(calls, on_refused)
 
     enqueue_sync = sync_method(enqueue)
 
-    def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Job[R] | IdInUse]:
+    @overload
+    def enqueue_many_sync(self, calls: Iterable[Call[R]], *, on_refused: Literal["raise"] = ...) -> list[Job[R]]: ...
+    @overload
+    def enqueue_many_sync(
+        self, calls: Iterable[Call[R]], *, on_refused: Literal["return"]
+    ) -> list[Job[R] | IdInUse]: ...
+    def enqueue_many_sync(
+        self, calls: Iterable[Call[R]], *, on_refused: OnRefused = "raise"
+    ) -> list[Job[R]] | list[Job[R] | IdInUse]:
         """`enqueue_many`, for code that is not async."""
         # A generator runs here, not on the background loop: it may use `_sync` methods itself.
-        return self._sessions.run_sync(self.enqueue_many(list(calls)))
+        return self._sessions.run_sync(self._enqueuer.enqueue_all(list(calls), on_refused))
 
     # --- reading -----------------------------------------------------------------------------------------------
 
+    @overload
+    def job(self, job_id: str, *, returns: type[R]) -> Job[R]: ...
+    @overload
+    def job(self, job_id: str, *, returns: Any = ...) -> Job[Any]: ...
     def job(self, job_id: str, *, returns: Any = Any) -> Job[Any]:
-        """Returns a handle for `queue:id`, `queue:id@run` or an id of queue `default`. Sends nothing to the server."""
+        """Returns a handle for `queue:id`, `queue:id@run` or an id of queue `default`. Sends nothing to the server.
+
+        `returns` is the type of its result: `rota.job(id, returns=Invoice)` is a `Job[Invoice]`.
+        """
         return Job(self._sessions, self.tasks, JobRef.parse(job_id), returns=returns)
 
     async def jobs(

@@ -18,6 +18,7 @@ from rota.client.context import Context
 from rota.client.job import Job
 from rota.client.page_limit import checked_limit
 from rota.client.sync_methods import sync_method
+from rota.client.task_arguments import UnresolvedAnnotation, check_names
 from rota.client.tasks import Call, Client, TakesAnything, Task, declare_task
 from rota.core.encrypted_values import Codec, check_are_kept, decrypt_arguments, is_encrypted, readable
 from rota.core.ids import JobRef, checked_queue
@@ -172,6 +173,17 @@ class Declaration:
     overlap: Overlap
     version: int
 
+    def check(self) -> None:
+        """Raises InvalidArguments when the task does not take the arguments, at the line that declares the schedule.
+
+        While an annotation names a type that is defined further down, only the number and the names of the arguments
+        are checked; a worker checks their types when it starts.
+        """
+        try:
+            self.schedule()
+        except UnresolvedAnnotation:
+            check_names(self.task.name, self.task.function, self.args, self.kwargs)
+
     def schedule(self) -> Schedule:
         """Returns the schedule as it is stored. Raises InvalidArguments when the task does not take the arguments."""
         return _schedule(
@@ -275,18 +287,18 @@ class Schedules:
 
         def declare(function: Any) -> Task[Any, Any, Any]:
             task: Task[Any, Any, Any] = function if _is_task(function) else declare_task(self._client, function)
-            self.declared.add(
-                Declaration(
-                    name=checked_schedule_name(task.name) if name is None else name,
-                    task=task,
-                    rule=rule,
-                    args=tuple(args),
-                    kwargs=dict(kwargs or {}),
-                    misfire=misfire,
-                    overlap=overlap,
-                    version=version,
-                )
+            declared = Declaration(
+                name=checked_schedule_name(task.name) if name is None else name,
+                task=task,
+                rule=rule,
+                args=tuple(args),
+                kwargs=dict(kwargs or {}),
+                misfire=misfire,
+                overlap=overlap,
+                version=version,
             )
+            declared.check()
+            self.declared.add(declared)
             return task
 
         return ScheduleDecorator(declare)

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from rota.client.context import Context
-from rota.client.depends import Provided
+from rota.client.depends import Depends, Provided, is_context
 from rota.core.encrypted_values import check_not_marked
 from rota.core.job_record_codec import (
     decode_arguments,
@@ -44,6 +44,10 @@ _RESTORED: Final = (
     msgspec.inspect.MemoryViewType,
 )
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class UnresolvedAnnotation(ConfigurationError):
+    """An annotation names a type that does not exist, or is defined later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Signature:
         self._untyped: set[str] = set()
         for name, parameter in inspect.signature(function).parameters.items():
             annotation = hints.get(name, Any)
+            self._check_injection(name, parameter.default, annotation)
             if annotation is Context:
                 self.dependencies.append(InjectedParameter(name, None))
             elif isinstance(parameter.default, Provided):
@@ -281,6 +286,14 @@ class Signature:
 
         return decode_array
 
+    def _check_injection(self, name: str, default: Any, annotation: Any) -> None:
+        """Raises ConfigurationError for a `Depends` in a place where it has no effect."""
+        if default is Depends or any(isinstance(part, Provided) for part in typing.get_args(annotation)):
+            raise ConfigurationError(
+                f"task {self._task!r}: parameter {name!r} is not injected: Depends(provider) is the default of a "
+                f"parameter, as in {name}: Database = Depends(open_database)"
+            )
+
     def _check_type(self, what: str, annotation: Any) -> None:
         try:
             msgspec.json.Decoder(annotation, dec_hook=decode_hook)
@@ -289,6 +302,8 @@ class Signature:
                 for info in _walk(msgspec.inspect.type_info(annotation))
                 if isinstance(info, msgspec.inspect.CustomType)
             ]
+        except NameError as error:  # a field of its type names a type that is defined later
+            raise UnresolvedAnnotation(f"task {self._task!r}: {what}: {error}") from error
         except TypeError as error:
             raise ConfigurationError(f"task {self._task!r}: {what}: {error}") from error
         for cls in unknown:
@@ -413,6 +428,16 @@ def place_injected(
     return [*ordered, *given], {**left, **kwargs}
 
 
+def check_names(task: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises InvalidArguments for arguments whose number or names do not fit, without resolving annotations."""
+    parameters = inspect.signature(function).parameters.values()
+    passed = [one for one in parameters if not (isinstance(one.default, Provided) or is_context(one.annotation))]
+    try:
+        inspect.Signature(passed).bind(*args, **kwargs)
+    except TypeError as error:
+        raise InvalidArguments(task, str(error)) from error
+
+
 @lru_cache(maxsize=1_000)
 def _positional_names(function: Callable[..., Any]) -> list[str]:
     parameters = inspect.signature(function).parameters
@@ -428,7 +453,7 @@ def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # an annotation is code, and may raise anything
-        raise ConfigurationError(f"task {task!r}: an annotation cannot be resolved: {error}") from error
+        raise UnresolvedAnnotation(f"task {task!r}: an annotation cannot be resolved: {error}") from error
 
 
 def _walk(info: Any) -> typing.Iterator[Any]:

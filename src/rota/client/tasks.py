@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import datetime
 from functools import update_wrapper
+from types import EllipsisType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 import msgspec
@@ -16,13 +18,14 @@ from rota.client.failure_handlers import SUFFIX, FailureHandler, HandlerDecorato
 from rota.client.job import Job
 from rota.client.session import Sessions
 from rota.client.sync_methods import sync_method
-from rota.client.task_arguments import Signature, place_injected
+from rota.client.task_arguments import Signature, UnresolvedAnnotation, place_injected
 from rota.core.dependencies import Parent, checked_parents
 from rota.core.encrypted_values import Codec, check_not_marked, encrypt_arguments
 from rota.core.ids import DEFAULT_QUEUE, JobRef, checked_id, checked_new_queue, checked_task_name
-from rota.core.job_options import DEFAULT_OPTIONS, Options, due_time, make_options
+from rota.core.job_options import DEFAULT_OPTIONS, Keep, Options, Priority, due_time, make_options
 from rota.core.job_record import AttemptCounts, ErrorRecord, JobRecord
 from rota.core.job_record_codec import ContainsStepResult, encode_arguments, encode_body
+from rota.core.retry import Retry, Seconds
 from rota.core.same_id_policy import Ignore, OnSameId, Reject, Update
 from rota.core.search_terms import checked_index, indexed_fields, make_terms
 from rota.core.state_transitions import JobState
@@ -227,17 +230,17 @@ class Task(Generic[P, R, C]):
         *,
         id: str | None = None,
         queue: str | None = None,
-        priority: str | int | None = None,
-        delay: Any = None,
+        priority: Priority | None = None,
+        delay: Seconds | None = None,
         run_at: datetime | None = None,
-        retry: Any = None,
+        retry: Retry | int | None = None,
         max_stalls: int | None = None,
         at_most_once: bool | None = None,
-        timeout: Any = ...,
-        progress_timeout: Any = None,
-        expires: Any = None,
-        keep: Any = None,
-        tags: Any = None,
+        timeout: Seconds | EllipsisType | None = ...,
+        progress_timeout: Seconds | None = None,
+        expires: Seconds | datetime | None = None,
+        keep: Keep | Seconds | None = None,
+        tags: Iterable[str] | None = None,
         meta: dict[str, Any] | None = None,
         lock: str | None = None,
         after: Iterable[Any] | None = None,
@@ -245,7 +248,7 @@ class Task(Generic[P, R, C]):
         durability: Durability | None = None,
     ) -> TaskWithOptions[P, R]:
         """Returns the task with other options for the jobs that are enqueued through it."""
-        given = {
+        given: dict[str, Any] = {
             "id": id,
             "queue": queue,
             "priority": priority,
@@ -298,13 +301,13 @@ class Task(Generic[P, R, C]):
         self,
         *,
         run_in: RunIn | None = ...,
-        priority: str | int = ...,
-        retry: Any = ...,
+        priority: Priority = ...,
+        retry: Retry | int = ...,
         max_stalls: int = ...,
         at_most_once: bool = ...,
-        timeout: float | timedelta | None = ...,
-        progress_timeout: float | timedelta = ...,
-        keep: Any = ...,
+        timeout: Seconds | None = ...,
+        progress_timeout: Seconds = ...,
+        keep: Keep | Seconds = ...,
         tags: Iterable[str] = ...,
         meta: dict[str, Any] = ...,
     ) -> HandlerDecorator[P]: ...
@@ -325,19 +328,27 @@ class Task(Generic[P, R, C]):
             if other is not None and _origin(other) != _origin_of(declared):
                 raise TaskConflict(f"task {self.name!r} already has a failure handler: {'.'.join(_origin(other))}")
             chosen = _run_in(f"{self.name}{SUFFIX}", run_in, is_async=is_async)
-            self.failure_handler = FailureHandler(
+            handler = FailureHandler(
                 self, declared, run_in=chosen, options=options, queue_defaults=self.client.failure_defaults
             )
+            with suppress(UnresolvedAnnotation):  # a worker checks it when it starts
+                _ = handler.signature
+            self.failure_handler = handler
             return declared
 
         return HandlerDecorator[P](declare) if function is None else declare(function)
 
     @property
     def signature(self) -> Signature:
-        """The task's parameters. Read on first use, so that annotations may name types that are defined later."""
+        """The task's parameters. Where annotations name types that are defined later, they are read on first use."""
         if self._signature is None:
             self._signature = Signature(self.name, self.function)
         return self._signature
+
+    def check_signature(self) -> None:
+        """Raises ConfigurationError for parameters that a job cannot have, unless an annotation is not defined yet."""
+        with suppress(UnresolvedAnnotation):
+            _ = self.signature
 
     def refresh_defaults(self) -> None:
         """Applies defaults that its queue has been given since."""
@@ -491,6 +502,7 @@ def declare_task(
     task: Task[Any, Any, Any] = Task(
         client, function, name=name, queue=queue, run_in=run_in, index=index, defaults=defaults or {}
     )
+    task.check_signature()
     client.tasks.add(task)
     return task
 

@@ -8,7 +8,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from types import GenericAlias, TracebackType
-from typing import Any, Concatenate, Final, Generic, Self, TypeVar, cast
+from typing import Any, Concatenate, Final, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
@@ -33,6 +33,9 @@ logger = logging.getLogger("rota.workflows")
 #: Prepared jobs of a workflow that was never opened are discarded after this, and a minute.
 PREPARED_TTL_MS: Final = 3_600_000
 R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 Item = TypeVar("Item")
 MAX_STEPS: Final = 10_000
 #: A compensation is retried for hours before the workflow is parked.
@@ -67,7 +70,7 @@ class Step(Generic[R]):
         return f"<step {self.number} of {self.workflow!r}>"
 
 
-class WorkflowBuilder(Workflow):
+class WorkflowBuilder(Workflow[Any]):
     """A workflow that is being built. Nothing of it is stored before it is committed."""
 
     def __init__(
@@ -106,6 +109,8 @@ class WorkflowBuilder(Workflow):
         self._names: list[str] = []
         self._items: list[int | None] = []
         self._undos: dict[int, Undo] = {}
+        #: Steps that `returning` names: their results are kept as well.
+        self._returned: set[int] = set()
         self._is_committed = False
 
     # --- building ----------------------------------------------------------------------------------------------
@@ -165,7 +170,41 @@ class WorkflowBuilder(Workflow):
         takes = tuple({result.step: result.placeholder for result in call.results}.items())
         self._undos[number] = Undo(call.queue, options.priority, body.decode(), takes, even_if_unsure)
 
-    async def commit(self) -> Workflow:
+    @overload
+    def returning(self, step: Step[R], /) -> Workflow[R]: ...
+    @overload
+    def returning(self, first: Step[A], second: Step[B], /) -> Workflow[tuple[A, B]]: ...
+    @overload
+    def returning(self, first: Step[A], second: Step[B], third: Step[C], /) -> Workflow[tuple[A, B, C]]: ...
+    @overload
+    def returning(
+        self, first: Step[Any], second: Step[Any], third: Step[Any], fourth: Step[Any], /, *others: Step[Any]
+    ) -> Workflow[Any]: ...
+    def returning(self, *steps: Step[Any]) -> Workflow[Any]:
+        """Returns a handle whose result is that of a step, with its type, or of several steps as a tuple.
+
+        Steps can only be added in the order of their dependencies, so the type of `workflow.result()` cannot follow
+        from them: this names the step instead. After the commit, only steps whose results are kept can be named: the
+        last ones, and those that were named before.
+        """
+        for step in steps:
+            if not isinstance(step, Step) or step.workflow is not self:
+                raise InvalidOption("step", f"takes steps of the same workflow, not {step!r}")
+        numbers = [step.number for step in steps]
+        if not numbers:
+            raise InvalidOption("step", "name at least one step")
+        unkept = [number for number in numbers if number not in self._kept_results()] if self._is_committed else []
+        if unkept:
+            raise InvalidOption(
+                "step",
+                f"the result of step {self._names[unkept[0]]} is not kept, because later steps depend on it: "
+                "call returning() before the workflow is committed",
+            )
+        self._returned.update(numbers)
+        types = [self._type_of(number) for number in numbers]
+        return Workflow(self._sessions, self.id, returns=types, result_steps=numbers)
+
+    async def commit(self) -> Workflow[Any]:
         """Stores the whole workflow. If this fails, nothing of it is stored."""
         if self._is_committed:
             raise InvalidJob(f"workflow {self.id} has been committed already")
@@ -174,7 +213,7 @@ class WorkflowBuilder(Workflow):
         await self._pass_middleware()
         return await wrap_store(self._middleware, self._commit)(self._calls)
 
-    async def _commit(self, calls: Sequence[Call[Any]]) -> Workflow:
+    async def _commit(self, calls: Sequence[Call[Any]]) -> Workflow[Any]:
         self._calls = list(calls)
         session = await self._sessions.checked()
         durability: set[Durability] = {call.durability or session.durability.default for call in self._calls}
@@ -362,7 +401,9 @@ class WorkflowBuilder(Workflow):
         """The steps whose results the workflow keeps: compensations, lists and callers read them later."""
         last = set(range(len(self._calls))) - {before for after in self._after for before in after}
         lists = {items for items in self._items if items is not None}
-        return last | lists | {source for undo in self._undos.values() for source, _ in undo.placeholders}
+        return (
+            self._returned | last | lists | {source for undo in self._undos.values() for source, _ in undo.placeholders}
+        )
 
     def _with_parents(self, number: int) -> JobWithParents:
         call = self._calls[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Generic, cast, get_args, get_origin, overload
 
 import msgspec
 
@@ -19,15 +19,40 @@ from rota.core.workflow_text import draw, explain_workflow, mermaid
 from rota.errors import InvalidOption, ResultTimeout, WorkflowFailed, WorkflowNotFound, WrongState
 from rota.store.workflow_records import compensation_id
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Workflow:
-    """The handle of a committed workflow. Made by `rota.workflows.get(id)`, or by committing one."""
+    # A `Workflow` without the type of its result is a `Workflow[Any]`. Python 3.11 has no default for a TypeVar.
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
 
-    def __init__(self, sessions: Sessions, workflow_id: str, *, returns: Sequence[Any] | None = None) -> None:
+    R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class Workflow(Generic[R_co]):
+    """The handle of a committed workflow, and the type of its result.
+
+    Made by `rota.workflows.get(id)`, by committing one, or by `workflow.returning(step)`.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        workflow_id: str,
+        *,
+        returns: Sequence[Any] | None = None,
+        result_type: Any = Any,
+        result_steps: Sequence[int] | None = None,
+    ) -> None:
         self._sessions = sessions
         self.id = workflow_id
-        #: Types of the results of the last steps; None where they are not known.
+        #: Types of the results of its result steps; None where they are not known.
         self.returns = returns
+        self._result_type = result_type
+        #: The steps whose results are its result; None: its last steps.
+        self._result_steps = result_steps
 
     def __repr__(self) -> str:
         return f"<Workflow {self.id}>"
@@ -71,21 +96,34 @@ class Workflow:
                 raise ResultTimeout(f"workflow {self.id}", record.state, timeout) from error
         return await self.refresh()
 
-    async def result(self, timeout: float | None = None) -> Any:
+    async def result(self, timeout: float | None = None) -> R_co:
         """Waits for the end and returns the result of the last step, or of all last steps in order as a tuple.
+
+        A handle made by `workflow.returning(…)` returns the results of the steps named there.
 
         Raises WorkflowFailed when it failed, was undone or cancelled, or waits for an operator; ResultTimeout.
         """
         record = await self.wait(timeout)
         if record.state != "completed":
             raise WorkflowFailed(self.id, record.state, record.cause)
-        last = last_steps(record.steps)
-        types = self.returns or [Any] * len(last)
-        found = await (await self._sessions.checked()).workflows.read_results(self.id, [str(step) for step in last])
+        chosen = last_steps(record.steps) if self._result_steps is None else self._result_steps
+        types = self.returns or self._types_of(len(chosen))
+        found = await (await self._sessions.checked()).workflows.read_results(self.id, [str(step) for step in chosen])
         results = [
             decode_result(self._decrypted(result), returns) for result, returns in zip(found, types, strict=True)
         ]
-        return results[0] if len(results) == 1 else tuple(results)
+        return cast("R_co", results[0] if len(results) == 1 else tuple(results))
+
+    def _types_of(self, number: int) -> Sequence[Any]:
+        """Returns the type of each of so many results."""
+        if number == 1:
+            return [self._result_type]
+        types = get_args(self._result_type) if get_origin(self._result_type) is tuple else ()
+        if self._result_type is not Any and len(types) != number:
+            raise InvalidOption(
+                "returns", f"workflow {self.id} has {number} last steps, its result is a tuple of {number} values"
+            )
+        return types or [Any] * number
 
     def _decrypted(self, result: bytes | None) -> bytes:
         return decrypt_result(self._sessions.codec, None, result or b"")
@@ -178,9 +216,16 @@ class Workflows:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def get(self, workflow_id: str) -> Workflow:
-        """Returns a handle. Sends nothing to the server."""
-        return Workflow(self._sessions, checked_id(workflow_id))
+    @overload
+    def get(self, workflow_id: str, *, returns: type[R]) -> Workflow[R]: ...
+    @overload
+    def get(self, workflow_id: str, *, returns: Any = ...) -> Workflow[Any]: ...
+    def get(self, workflow_id: str, *, returns: Any = Any) -> Workflow[Any]:
+        """Returns a handle. Sends nothing to the server.
+
+        `returns` is the type of its result: that of its last step, or a tuple with that of each of its last steps.
+        """
+        return Workflow(self._sessions, checked_id(workflow_id), result_type=returns)
 
     async def list(self, *, states: Collection[str] = (), limit: int = 100) -> list[WorkflowInfo]:
         """Returns the latest workflows, the newest first: all that have not ended, and those of the last day."""

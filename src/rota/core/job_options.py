@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -13,6 +13,10 @@ from rota.core.retry import Retry, checked_retry, to_ms, to_seconds
 from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption
 
+#: Names of priorities, for type checkers; `PRIORITIES` has their numbers.
+PriorityName = Literal["critical", "high", "medium", "normal", "low"]
+#: A name, or a number from -100 to 100, lower first.
+Priority = PriorityName | int
 PRIORITIES: Final[Mapping[str, int]] = {"critical": -15, "high": -10, "medium": -5, "normal": 0, "low": 10}
 DEFAULT_TIMEOUT_MS: Final = 300_000
 #: Also known to `stall_and_retention_policy_of_run.lua`: the value for a record without options.

@@ -6,9 +6,9 @@ seconds, as everywhere in the public API; computed delays are whole milliseconds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
@@ -122,10 +122,16 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 if TYPE_CHECKING:
-    # Three, because the keys of a mapping are invariant: a variable may hold a dict of one kind of key only.
-    RulesByException = (
-        Mapping[type[BaseException] | str, Rule] | Mapping[str, Rule] | Mapping[type[BaseException], Rule]
-    )
+
+    class RulesByException(Protocol):
+        """A mapping of exception classes, or their names, to rules.
+
+        A protocol, because the keys of a `Mapping` are invariant: a dict may have one kind of key, or both.
+        """
+
+        def __iter__(self) -> Iterator[type[BaseException] | str]: ...
+        def items(self) -> Iterable[tuple[type[BaseException] | str, Rule]]: ...
+        def values(self) -> Iterable[Rule]: ...
 else:
     RulesByException = dict[str, Rule]  # what is stored: classes are replaced by their names
 

@@ -54,7 +54,7 @@ CLIENT_LAYERS: Final = tuple(
         "sync_methods",
         "session",
         "shard_directory completion_waiter durability encryption task_arguments",
-        "single_flight context depends background_loop events merge_queues page_limit",
+        "single_flight context depends error_hooks background_loop events merge_queues page_limit",
     )
 )
 CLIENT_RANK: Final = {module: rank for rank, layer in enumerate(CLIENT_LAYERS) for module in layer}

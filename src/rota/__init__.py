@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rota.client.dependency_listing import DependencyJob, DependencyPage
     from rota.client.depends import Depends
     from rota.client.encryption import Encrypted
+    from rota.client.error_hooks import FailedAttempt
     from rota.client.events import Event
     from rota.client.job import Job
     from rota.client.middleware import Middleware
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         OperationNotFound,
         PayloadTooLarge,
         PermanentError,
+        ProcessKilled,
         ResultTimeout,
         RetryLater,
         RotaError,
@@ -62,8 +64,10 @@ if TYPE_CHECKING:
         StoreUnsupported,
         TaskConflict,
         TaskSignal,
+        Timeout,
         Undecryptable,
         UnknownTask,
+        WorkerLost,
         WorkerNotFound,
         WorkflowFailed,
         WorkflowNotFound,
@@ -94,6 +98,7 @@ __all__ = [
     "Event",
     "Every",
     "Exponential",
+    "FailedAttempt",
     "Fixed",
     "Forecast",
     "HistoryEntry",
@@ -123,6 +128,7 @@ __all__ = [
     "Page",
     "PayloadTooLarge",
     "PermanentError",
+    "ProcessKilled",
     "Progress",
     "Queue",
     "QueueInfo",
@@ -152,11 +158,13 @@ __all__ = [
     "Task",
     "TaskConflict",
     "TaskSignal",
+    "Timeout",
     "Times",
     "Undecryptable",
     "UnknownTask",
     "Update",
     "WorkerInfo",
+    "WorkerLost",
     "WorkerNotFound",
     "Workflow",
     "WorkflowBuilder",
@@ -190,11 +198,12 @@ _HOMES: Final = {
     "rota.client.workflow_builder": "WorkflowBuilder Step",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
-        "JobCancelled JobFailed JobNotFound OperationNotFound PayloadTooLarge PermanentError ResultTimeout "
-        "RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
-        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal Undecryptable UnknownTask WorkerNotFound "
-        "WorkflowFailed WorkflowNotFound WrongState"
+        "JobCancelled JobFailed JobNotFound OperationNotFound PayloadTooLarge PermanentError ProcessKilled "
+        "ResultTimeout RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
+        "StoreUnavailable StoreUnsupported TaskConflict TaskSignal Timeout Undecryptable UnknownTask WorkerLost "
+        "WorkerNotFound WorkflowFailed WorkflowNotFound WrongState"
     ),
+    "rota.client.error_hooks": "FailedAttempt",
     "rota.client.events": "Event",
     "rota.client.queue_metrics": "QueueLoad",
     "rota.client.dead_letters": "DeadLetters",

@@ -21,6 +21,9 @@ RotaError
 ├── WorkerNotFound            no such worker, or it has been silent for more than 24 h
 ├── JobFailed                 raised by `result()`: the job failed for good; `.error` has the record
 ├── JobCancelled              raised by `result()`: the job was cancelled, with a `.reason`
+├── Timeout                   an attempt was stopped: it exceeded `timeout` or `progress_timeout` (also a TimeoutError)
+├── ProcessKilled             the process of an attempt died: `.signal`, or `.exit_code` if it exited
+├── WorkerLost                the worker of an attempt vanished: `.worker`
 ├── ResultTimeout             raised by `result(timeout=…)`: it has not ended yet (also a TimeoutError)
 └── StoreError                the server refused a command, or could not be reached
     ├── StoreUnavailable      down, unreachable, loading, or a read-only replica; retry later
@@ -40,6 +43,7 @@ TaskSignal
 from __future__ import annotations
 
 import math
+import signal
 from datetime import datetime
 from typing import Any
 
@@ -57,6 +61,7 @@ __all__ = [
     "OperationNotFound",
     "PayloadTooLarge",
     "PermanentError",
+    "ProcessKilled",
     "ResultTimeout",
     "RetryLater",
     "RotaError",
@@ -70,7 +75,9 @@ __all__ = [
     "StoreUnsupported",
     "TaskConflict",
     "TaskSignal",
+    "Timeout",
     "UnknownTask",
+    "WorkerLost",
     "WorkerNotFound",
     "WorkflowFailed",
     "WorkflowNotFound",
@@ -251,6 +258,34 @@ class JobCancelled(RotaError):
         super().__init__(f"job {job_id} was cancelled" + (f": {reason}" if reason else ""))
         self.job_id = job_id
         self.reason = reason
+
+
+class Timeout(RotaError, TimeoutError):
+    """An attempt exceeded its `timeout` or `progress_timeout` and was stopped. Middleware and error hooks see it."""
+
+
+class ProcessKilled(RotaError):
+    """The process of an attempt died. `signal` is the signal that killed it; None if it exited with `exit_code`."""
+
+    def __init__(self, message: str, *, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+    @property
+    def signal(self) -> signal.Signals | None:
+        """The signal that killed it; None if it exited, or for a number without a name."""
+        try:
+            return signal.Signals(-self.exit_code)
+        except ValueError:
+            return None
+
+
+class WorkerLost(RotaError):
+    """The worker of an attempt vanished: its machine or its supervisor died, or it lost the connection for too long."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"worker {worker} vanished")
+        self.worker = worker
 
 
 class ResultTimeout(RotaError, TimeoutError):

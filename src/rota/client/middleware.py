@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from rota.client.context import Context
+    from rota.client.error_hooks import FailedAttempt
     from rota.client.tasks import Call
     from rota.core.attempts_from_history import LostAttempt
 
@@ -32,7 +33,11 @@ class Middleware:
         return await run(calls)
 
     async def attempt(self, context: Context, run: Callable[[], Awaitable[Any]]) -> Any:
-        """Wraps an attempt: `return await run()` in the middle. An error raised here counts as the handler's."""
+        """Wraps an attempt: `return await run()` in the middle. An error raised here counts as the handler's.
+
+        A handler that exceeded its timeout raises `Timeout` here; one that must stop for another reason, such as the
+        cancellation of its job, raises asyncio.CancelledError, or a BaseException if it runs in a thread.
+        """
         return await run()
 
     async def attempt_lost(self, attempt: LostAttempt) -> None:
@@ -41,14 +46,27 @@ class Middleware:
         Runs in another process of the program, once in nearly all cases: again if that process is killed as well.
         """
 
+    async def on_error(self, failed: FailedAttempt) -> None:
+        """Called for every failed attempt, after `attempt` or `attempt_lost`. See `Rota.on_error`."""
+
+    async def close(self) -> None:
+        """Called when a process that runs handlers ends, after its last attempt. Not when it is killed."""
+
     def serve(self, app: Any) -> Any:
         """Wraps the HTTP API: takes an ASGI application and returns one."""
         return app
 
 
 def wants_lost_attempts(middleware: Sequence[Middleware]) -> bool:
-    """True when one of them overrides `attempt_lost`."""
-    return any(type(one).attempt_lost is not Middleware.attempt_lost for one in middleware)
+    """True when one of them overrides `attempt_lost` or `on_error`."""
+    return any(type(one).attempt_lost is not Middleware.attempt_lost for one in middleware) or bool(
+        with_on_error(middleware)
+    )
+
+
+def with_on_error(middleware: Sequence[Middleware]) -> list[Middleware]:
+    """Returns those that override `on_error`."""
+    return [one for one in middleware if type(one).on_error is not Middleware.on_error]
 
 
 def wrap_store(

@@ -15,6 +15,7 @@ from rota.client.dead_letters import DeadLetters
 from rota.client.durability import Durability, checked_durability
 from rota.client.encryption import Encrypted
 from rota.client.enqueue import Enqueuer, OnRefused
+from rota.client.error_hooks import ErrorHook, FailedAttempt
 from rota.client.events import NO_QUEUE, Event, TaskFilter, follow
 from rota.client.failure_handlers import RunIn, check_failure_options
 from rota.client.job import Job
@@ -48,6 +49,7 @@ from rota.store.redis.retrying_client import MAX_PATIENCE_S
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound=Callable[[FailedAttempt], Any])
 Lifespan = Callable[["Rota"], AbstractAsyncContextManager[Any]]
 
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -102,6 +104,8 @@ class Rota:
         )
         self.lifespan = lifespan
         self.middleware: list[Middleware] = [*AMBIENT, *middleware]
+        #: The functions that `on_error` declared.
+        self.error_hooks: list[ErrorHook] = []
         self.tasks = Registry(max_payload, codec)
         self._enqueuer = Enqueuer(self._sessions, self.tasks, self.middleware)
         self.dead = DeadLetters(self._sessions)
@@ -231,6 +235,18 @@ class Rota:
             overlap=overlap,
             version=version,
         )
+
+    def on_error(self, hook: H) -> H:
+        """Declares a function that is called for every failed attempt: `@rota.on_error`.
+
+        It gets a `FailedAttempt`: the `error`, the `job`, the number of the `attempt`, and `will_retry`. The error is a
+        `Timeout` if the attempt was stopped at its timeout, `ProcessKilled` if its process died, `WorkerLost` if its
+        whole worker did; another process calls the hook then. The outcome of the attempt is reported when the hook
+        returns, or after two seconds. Errors of hooks are logged and change nothing. A hook is called once in nearly
+        all cases; for work that must not be lost, declare an `on_failure` handler of the task, which is a job.
+        """
+        self.error_hooks.append(hook)
+        return hook
 
     def queue(
         self,

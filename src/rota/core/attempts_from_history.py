@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.job_record import HistoryEntry, JobRecord
 from rota.core.state_transitions import JobState
+from rota.errors import ProcessKilled, RotaError, Timeout, WorkerLost
 
 #: Verb of a history entry -> outcome of the attempt that it ended.
 OUTCOMES: Final[Mapping[str, str]] = {
@@ -45,6 +46,23 @@ class LostAttempt(msgspec.Struct, frozen=True):
     #: Seconds since 1970.
     began_at: float
     ended_at: float
+    #: The exit code of its process, negative for a signal; 0 if the whole worker died.
+    exit_code: int = 0
+    #: The job gets another attempt.
+    will_retry: bool = True
+
+    @property
+    def error(self) -> RotaError | None:
+        """Timeout, ProcessKilled or WorkerLost; None for an attempt that was cancelled or stopped."""
+        match self.outcome:
+            case "timeout":
+                return Timeout(self.note)
+            case "killed":
+                return ProcessKilled(self.note, exit_code=self.exit_code)
+            case "stalled":
+                return WorkerLost(self.job.worker)
+            case _:
+                return None
 
 
 def attempts_of(record: JobRecord, history: Sequence[HistoryEntry]) -> list[Attempt]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from rota.core.job_options import MAX_TIME_MS, Options
 from rota.core.job_record import AttemptCounts
 from rota.core.retry import MAX_SECONDS
 from rota.errors import PermanentError, RetryLater
+
+#: The class names of a timeout, nearest first, for the rules of `Retry`.
+TIMEOUT_CLASSES: Final = ("Timeout", "TimeoutError", "Exception")
 
 
 def next_attempt(

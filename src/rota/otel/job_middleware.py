@@ -12,7 +12,6 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 from urllib.parse import urlsplit
@@ -35,7 +34,7 @@ from rota.core.error_record import class_names
 from rota.core.job_record import JobRecord
 from rota.core.job_record_codec import UndecodableRecord, decode_failure
 from rota.core.next_attempt_time import next_attempt
-from rota.errors import Cancel, InvalidOption, Snooze
+from rota.errors import Cancel, InvalidOption, Snooze, Timeout
 from rota.otel.asgi_middleware import TracedRequests
 from rota.otel.metrics import TelemetryMetrics
 
@@ -47,8 +46,6 @@ SYSTEM: Final = "rota"
 MAX_CREATE_SPANS: Final = 100
 #: Longer headers are not stored with the job: large baggage must not fill the store.
 MAX_HEADER: Final = 1_024
-#: The supervisor's timeout starts this much before the handler at most.
-TIMEOUT_TOLERANCE: Final = timedelta(milliseconds=100)
 
 
 class OpenTelemetry(Middleware):
@@ -146,7 +143,8 @@ class OpenTelemetry(Middleware):
                 except BaseException as error:
                     outcome = _outcome(error, context)
                     if outcome not in ("snoozed", "cancelled"):
-                        error_type = _type_of(error) if isinstance(error, Exception) else outcome
+                        is_stopped = not isinstance(error, Exception) or outcome == "timeout"
+                        error_type = outcome if is_stopped else _type_of(error)
                         span.set_attribute("error.type", error_type)
                         span.set_status(Status(StatusCode.ERROR, f"{outcome}: {error_type}"))
                         if isinstance(error, Exception):
@@ -301,9 +299,10 @@ def _outcome(error: BaseException, context: Context) -> str:
         return "snoozed"
     if isinstance(error, Cancel):
         return "cancelled"
-    if not isinstance(error, Exception) and context.cancelled:
-        is_late = context.deadline is not None and datetime.now(UTC) >= context.deadline - TIMEOUT_TOLERANCE
-        return "timeout" if is_late else "stopped"
+    if context.cancelled and isinstance(error, Timeout):
+        return "timeout"
+    if context.cancelled and not isinstance(error, Exception):
+        return "stopped"
     job = context.job
     is_final = next_attempt(job.options, job.counts, class_names(error), 0.0, error) == "final"
     return "failed" if is_final else "retried"

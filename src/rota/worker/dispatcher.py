@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import random
+from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ import msgspec
 from rota.core.error_record import record_error
 from rota.core.job_record import ErrorRecord
 from rota.core.job_record_codec import FIRST_ATTEMPT, UndecodableRecord, decode_task_and_options, encode_error
-from rota.core.next_attempt_time import next_attempt
+from rota.core.next_attempt_time import TIMEOUT_CLASSES, next_attempt
 from rota.core.state_transitions import JobState
 from rota.store.claim_replies import ClaimedJob
 from rota.store.report_encoding import CancelConfirmed, Cancelled, Completed, Failed, Lost, Report, Returned, Snoozed
@@ -257,9 +258,10 @@ class Dispatcher:
             if job.stop_reason is None and not runner.is_ready:
                 self._return_unstarted(job)
             else:
+                lost = _lost(job, runner, others)
                 if self._lost_attempts is not None:
-                    self._lost_attempts.on_killed(job, runner)
-                self._finish(job, None, lost=_lost(job, runner, others))
+                    self._lost_attempts.on_killed(job, runner, is_charged=lost.charge == "charged")
+                self._finish(job, None, lost=lost)
         runner.jobs.clear()
         self._job_finished.set()
         self._start_waiting()
@@ -300,7 +302,8 @@ class Dispatcher:
         elif runner.kind == "process":
             runner.kill()
         else:
-            runner.send(StopAttempt(job.attempt_id))
+            note = job.timeout_message if reason in ("timeout", "progress") else ""
+            runner.send(StopAttempt(job.attempt_id, reason, note))
             self._set_deadline("ignored", STOP_PATIENCE_S, job)
 
     def stop_claim(self, queue: str, run: str, claim: str, reason: str) -> None:
@@ -363,7 +366,7 @@ class Dispatcher:
         match job.stop_reason:
             case "timeout" | "progress":
                 error = ErrorRecord(kind="timeout", type="Timeout", message=job.timeout_message)
-                self._report_failure(job, error, ["Timeout", "TimeoutError", "Exception"])
+                self._report_failure(job, error, TIMEOUT_CLASSES)
             case "shutdown" | "retired":
                 self._report(job, Returned(run, claim, "started"))
             case "cancelled":
@@ -381,7 +384,7 @@ class Dispatcher:
                 error = ErrorRecord(type="CancelledError", message="the handler cancelled itself")
                 self._report_failure(job, error, ["CancelledError"])
 
-    def _report_failure(self, job: RunningJob, error: ErrorRecord, kinds: list[str]) -> None:
+    def _report_failure(self, job: RunningJob, error: ErrorRecord, kinds: Sequence[str]) -> None:
         options = job.options
         when = next_attempt(options, job.job.counts, kinds, random.random())
         retention = options.keep.retention(JobState.FAILED)

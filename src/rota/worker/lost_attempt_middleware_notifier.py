@@ -1,4 +1,4 @@
-"""Notifies middleware about attempts whose process or worker was killed before it could report.
+"""Notifies middleware and error hooks about attempts whose process or worker was killed before it could report.
 
 The supervisor runs no user code, so a runner calls the middleware (`Middleware.attempt_lost`) and confirms that. If it
 dies before, another runner does. Attempts that the middleware was never notified of are in the job's history, too.
@@ -19,6 +19,7 @@ from rota.core.attempts_from_history import LostAttempt, attempts_of
 from rota.core.ids import JobRef
 from rota.core.job_record import JobRecord
 from rota.core.job_record_codec import UndecodableRecord, decode_body
+from rota.core.next_attempt_time import TIMEOUT_CLASSES, next_attempt
 from rota.core.state_transitions import JobState
 from rota.errors import StoreError
 from rota.store.reads import Snapshot, Views
@@ -48,8 +49,8 @@ class LostAttemptNotifier:
         self._wake_up = asyncio.Event()
         self._notified = asyncio.Event()
 
-    def on_killed(self, job: RunningJob, runner: RunnerProcess) -> None:
-        """Handles an attempt of this worker that ended with its process."""
+    def on_killed(self, job: RunningJob, runner: RunnerProcess, *, is_charged: bool) -> None:
+        """Handles an attempt of this worker that ended with its process. It may be charged as a stall."""
         try:
             body = decode_body(job.job.run, job.job.record)
         except UndecodableRecord:
@@ -67,7 +68,17 @@ class LostAttemptNotifier:
         )
         outcome, note = _outcome_and_note(job, runner)
         took_s, now = time.monotonic() - job.started_at, time.time()
-        self._notify(LostAttempt(record, outcome, note, now - took_s, now))
+        self._notify(
+            LostAttempt(
+                record,
+                outcome,
+                note,
+                now - took_s,
+                now,
+                exit_code=runner.exit_code or 0,
+                will_retry=_will_retry(record, outcome, is_charged=is_charged),
+            )
+        )
 
     def on_reaped(self, queue: str, runs: Sequence[str]) -> None:
         """Handles runs that a claim has taken from workers that are gone."""
@@ -120,7 +131,11 @@ class LostAttemptNotifier:
         counts = msgspec.structs.replace(job.counts, attempt=stalled.number)
         job = msgspec.structs.replace(job, counts=counts, state=JobState.PROCESSING, worker=stalled.worker, result=None)
         note = f"worker {stalled.worker} vanished"
-        self._notify(LostAttempt(job, "stalled", note, stalled.started_at / 1000, stalled.ended_at / 1000))
+        ended = [entry for entry in snapshot.history if (entry.verb, entry.attempt) == ("reap", stalled.number)]
+        will_retry = all(entry.state != JobState.FAILED.value for entry in ended)
+        self._notify(
+            LostAttempt(job, "stalled", note, stalled.started_at / 1000, stalled.ended_at / 1000, will_retry=will_retry)
+        )
 
     def _notify(self, attempt: LostAttempt) -> None:
         if self._pool.is_closing or len(self._pending) >= MAX_PENDING:
@@ -129,6 +144,13 @@ class LostAttemptNotifier:
         number, runner = next(self._numbers), self._pool.runner_for("loop")
         self._pending[number] = runner, attempt
         runner.send(NotifyLostAttempt(number, attempt))
+
+
+def _will_retry(job: JobRecord, outcome: str, *, is_charged: bool) -> bool:
+    """True when an attempt that ended with its process is followed by another."""
+    if outcome == "timeout":
+        return next_attempt(job.options, job.counts, TIMEOUT_CLASSES, 0.0) != "final"
+    return not is_charged or not (job.options.at_most_once or job.counts.stalls + 1 > job.options.max_stalls)
 
 
 def _outcome_and_note(job: RunningJob, runner: RunnerProcess) -> tuple[str, str]:

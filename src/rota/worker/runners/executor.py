@@ -8,7 +8,7 @@ import inspect
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from rota.client.context import Context, Reporter, current
+from rota.client.error_hooks import FailedAttempt
 from rota.client.failure_handlers import FailureHandler
 from rota.client.rota import Rota
 from rota.client.task_arguments import place_injected
@@ -27,10 +28,11 @@ from rota.core.ids import JobRef
 from rota.core.job_options import DEFAULT_OPTIONS, Keep
 from rota.core.job_record import AttemptCounts, ErrorRecord, JobRecord
 from rota.core.job_record_codec import FIRST_ATTEMPT, Body, UndecodableRecord, decode_body, encode_error, encode_result
-from rota.core.next_attempt_time import due_after, next_attempt
+from rota.core.next_attempt_time import TIMEOUT_CLASSES, due_after, next_attempt
 from rota.core.state_transitions import JobState
-from rota.errors import Cancel, InvalidArguments, PayloadTooLarge, PermanentError, Snooze, UnknownTask
+from rota.errors import Cancel, InvalidArguments, PayloadTooLarge, PermanentError, Snooze, Timeout, UnknownTask
 from rota.store.report_encoding import Cancelled, Completed, Failed, Snoozed
+from rota.worker.runners.error_hooks import ErrorHooks
 from rota.worker.runners.injection import Injector
 from rota.worker.runners.main_thread_loop import MainLoop
 from rota.worker.runners.plain_functions_in_one_thread import SyncCalls
@@ -47,20 +49,46 @@ _is_coroutine: Final = lru_cache(maxsize=1_000)(inspect.iscoroutinefunction)
 class Attempt:
     """One attempt under way: its context, and the way to stop it."""
 
-    __slots__ = ("context", "has_begun", "is_stopping", "start", "task", "thread")
+    __slots__ = (
+        "context",
+        "failed",
+        "has_begun",
+        "has_ended",
+        "is_stopping",
+        "start",
+        "stop_note",
+        "stop_reason",
+        "task",
+        "thread",
+    )
 
     def __init__(self, start: StartAttempt) -> None:
         self.start = start
         self.context: Context | None = None
         self.thread: StoppableCall | None = None
         self.is_stopping = False
+        #: Why it must stop, as `StopAttempt` has it, and a sentence about it.
+        self.stop_reason = ""
+        self.stop_note = ""
         self.has_begun = False
+        #: The handler and all code around it has ended; error hooks may still run.
+        self.has_ended = False
+        #: Set when it failed: for error hooks.
+        self.failed: FailedAttempt | None = None
         #: The asyncio task that runs it.
         self.task: asyncio.Task[None] | None = None
 
-    def stop(self) -> None:
+    @property
+    def has_timed_out(self) -> bool:
+        """True when it must stop because it exceeded a timeout."""
+        return self.stop_reason in ("timeout", "progress")
+
+    def stop(self, reason: str = "", note: str = "") -> None:
         """Asks the handler to stop: a coroutine is cancelled, a thread gets an exception at its next line."""
-        self.is_stopping = True
+        if self.has_ended:
+            return
+        if not self.is_stopping:
+            self.is_stopping, self.stop_reason, self.stop_note = True, reason, note
         if self.context is not None:
             self.context.cancel()
         if self.thread is not None:
@@ -68,6 +96,18 @@ class Attempt:
         elif self.has_begun and self.task is not None:
             # A task that is cancelled before its first step never runs, and would not report its end.
             self.task.cancel()
+
+    async def raising_timeout(self, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Awaits `run()`; if that ends because the attempt exceeded a timeout, raises `Timeout`."""
+        try:
+            return await run()
+        except (asyncio.CancelledError, HandlerStopped) as error:
+            if not self.has_timed_out:
+                raise
+            task = asyncio.current_task()
+            if task is not None and isinstance(error, asyncio.CancelledError):
+                task.uncancel()  # else an `asyncio.timeout` around it would take the cancellation for a pending one
+            raise Timeout(self.stop_note) from error
 
 
 class Executor:
@@ -88,6 +128,7 @@ class Executor:
         self._state = state
         self._threads = Threads()
         self._resources = Injector(SyncCalls(self._threads, main_loop))
+        self._error_hooks = ErrorHooks(rota, self._threads)
 
     async def attempt(self, attempt: Attempt) -> AttemptReport | None:
         """Runs the handler; returns the report of how it ended, or None if it was stopped."""
@@ -95,13 +136,18 @@ class Executor:
         if attempt.is_stopping:
             return None
         try:
-            return await self._attempt(attempt, attempt.start)
+            report = await self._attempt(attempt, attempt.start)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             # An outcome that cannot be described must still be reported, or the job would have to wait for its lease.
             logger.exception("the outcome of run %s cannot be recorded", attempt.start.run)
-            return unrecordable(attempt.start, error)
+            report = unrecordable(attempt.start, error)
+        attempt.has_ended = True
+        # An error of a handler that had to stop for another reason than a timeout is none of the job's.
+        if attempt.failed is not None and (not attempt.stop_reason or attempt.has_timed_out):
+            await self._error_hooks.call(attempt.failed)
+        return report
 
     async def _attempt(self, attempt: Attempt, start: StartAttempt) -> AttemptReport | None:
         try:
@@ -118,10 +164,13 @@ class Executor:
                 raise PayloadTooLarge(f"the result of task {body.task!r}", len(result), self._rota.tasks.max_payload)
             if codec is not None:
                 result = encrypt_result(codec, str(JobRef(start.queue, body.id, start.run)), result)
-        except asyncio.CancelledError as error:
-            return None if attempt.is_stopping else self._failed(body, start, error)
-        except HandlerStopped:
-            return None
+        except (asyncio.CancelledError, HandlerStopped, Timeout) as error:
+            if attempt.has_timed_out:
+                attempt.failed = self._timed_out(attempt, body, error)
+                return None
+            if (attempt.is_stopping and not isinstance(error, Timeout)) or isinstance(error, HandlerStopped):
+                return None
+            return self._failed(attempt, body, error)
         except Snooze as snooze:
             return Snoozed(start.run, start.claim, due_after(snooze.seconds))
         except Cancel as cancel:
@@ -129,19 +178,28 @@ class Executor:
         except BaseException as error:
             # Whatever a handler raises, SystemExit and KeyboardInterrupt included, is the outcome of its attempt: the
             # runner itself goes on for the other jobs.
-            return self._failed(body, start, error)
+            return self._failed(attempt, body, error)
         return Completed(start.run, start.claim, f"{_retention(body.options.keep)} {body.task}", result)
 
     async def notify_lost(self, attempt: LostAttempt) -> None:
-        """Calls `attempt_lost` of the program's middleware."""
+        """Calls `attempt_lost` of the program's middleware, and the error hooks."""
         for middleware in self._rota.middleware:
             try:
                 await middleware.attempt_lost(attempt)
             except Exception:  # the other middleware is called all the same
                 logger.exception("%s.attempt_lost failed", type(middleware).__name__)
+        error = attempt.error
+        if error is not None:
+            await self._error_hooks.call(FailedAttempt(error, attempt.job, attempt.will_retry))
 
     async def close(self) -> None:
-        """Closes the values that providers made for the process."""
+        """Closes the middleware, and the values that providers made for the process."""
+        await self._error_hooks.close()
+        for middleware in self._rota.middleware:
+            try:
+                await middleware.close()
+            except Exception:  # the other middleware is closed all the same
+                logger.exception("%s.close failed", type(middleware).__name__)
         await self._resources.close()
 
     async def _call(self, attempt: Attempt, body: Body) -> bytes:
@@ -165,8 +223,8 @@ class Executor:
                 placed, named = place_injected(task.function, filled, args, kwargs)
                 run: Callable[[], Any] = partial(self._run, task.function, attempt, placed, named, calls)
                 for layer in reversed(middleware):
-                    run = partial(layer.attempt, context, run)
-                result = _encoded(task, await run())
+                    run = partial(layer.attempt, context, partial(attempt.raising_timeout, run))
+                result = _encoded(task, await attempt.raising_timeout(run))
             except BaseException as error:
                 raised = error
                 raise
@@ -182,6 +240,8 @@ class Executor:
         kwargs: dict[str, Any],
         calls: SyncCalls | None = None,
     ) -> Any:
+        if attempt.is_stopping:  # a middleware that calls the handler again does not run it again
+            raise HandlerStopped
         if _is_coroutine(function):
             return await function(*args, **kwargs)
         # The function sees the context variables that middleware and providers set.
@@ -189,8 +249,6 @@ class Executor:
         if self._main_loop is not None:
             return await self._main_loop.call(partial(context.run, call))
         attempt.thread = StoppableCall(context, call)
-        if attempt.is_stopping:
-            raise HandlerStopped
         try:
             if calls is None:
                 return await self._threads.run(attempt.thread)
@@ -199,26 +257,29 @@ class Executor:
             attempt.thread = None  # the code after the handler is stopped as a coroutine
 
     def _context(self, start: StartAttempt, body: Body) -> Context:
-        record = JobRecord(
-            ref=JobRef(start.queue, body.id, start.run),
-            task=body.task,
-            state=JobState.PROCESSING,
-            arguments=body.arguments,
-            options=body.options,
-            counts=_counts(start),
-            enqueued_at=body.enqueued_at,
-            claim=start.claim,
-        )
         timeout_ms = body.options.timeout_ms
         return Context(
-            record,
+            _record(start, body),
             reporter=self._reporter_for(start),
             fence=int(start.claim.partition(".")[0]),
             stops_at=None if timeout_ms is None else time.time() + timeout_ms / 1000,
             state=self._state,
         )
 
-    def _failed(self, body: Body, start: StartAttempt, error: BaseException) -> Failed:
+    def _timed_out(self, attempt: Attempt, body: Body, error: BaseException) -> FailedAttempt:
+        """Describes it for error hooks. The supervisor, which stopped it, reports it."""
+        if not isinstance(error, Timeout):
+            cause, error = error, Timeout(attempt.stop_note)
+            error.__cause__ = cause
+        will_retry = next_attempt(body.options, _counts(attempt.start), TIMEOUT_CLASSES, 0.0) != "final"
+        return FailedAttempt(error, _record(attempt.start, body), will_retry)
+
+    def _failed(self, attempt: Attempt, body: Body, error: BaseException) -> Failed:
+        report = self._failure_report(attempt.start, body, error)
+        attempt.failed = FailedAttempt(error, _record(attempt.start, body), report.next_attempt != "final")
+        return report
+
+    def _failure_report(self, start: StartAttempt, body: Body, error: BaseException) -> Failed:
         if isinstance(error.__cause__, StopIteration) and str(error) == "coroutine raised StopIteration":
             error = error.__cause__  # which cannot leave a coroutine as it is
         # Wrong arguments and a task that does not exist will fail again.
@@ -228,6 +289,20 @@ class Executor:
         kind = "permanent" if isinstance(error, PermanentError) else "exception"
         retention = body.options.keep.retention(JobState.FAILED)
         return Failed(start.run, start.claim, when, retention, _described(error, kind))
+
+
+def _record(start: StartAttempt, body: Body) -> JobRecord:
+    """The record of the job as it is in this attempt."""
+    return JobRecord(
+        ref=JobRef(start.queue, body.id, start.run),
+        task=body.task,
+        state=JobState.PROCESSING,
+        arguments=body.arguments,
+        options=body.options,
+        counts=_counts(start),
+        enqueued_at=body.enqueued_at,
+        claim=start.claim,
+    )
 
 
 def _failed_for_good(start: StartAttempt, error: BaseException, keep: Keep = DEFAULT_OPTIONS.keep) -> Failed:

@@ -42,6 +42,10 @@ class StopAttempt(msgspec.Struct, array_like=True, tag="stop", gc=False):
     """Stop this attempt."""
 
     attempt_id: int
+    #: timeout, progress, cancelled, lost, shutdown or retired.
+    reason: str = ""
+    #: A sentence about the timeout that was exceeded.
+    note: str = ""
 
 
 class NotifyLostAttempt(msgspec.Struct, array_like=True, tag="notify_lost", gc=False):
@@ -70,7 +74,7 @@ class AppDescription(msgspec.Struct):
     shards: dict[str, int] = {}
     #: The arguments of a `Rota` that connects to the same server.
     connection: dict[str, Any] = {}
-    #: Some middleware defines `attempt_lost`.
+    #: Some middleware defines `attempt_lost` or `on_error`, or there are error hooks.
     wants_lost_attempts: bool = False
 
 

@@ -153,7 +153,7 @@ class Runner:
             elif isinstance(message, StopAttempt):
                 stopped = self._attempts.get(message.attempt_id)
                 if stopped is not None:
-                    stopped.stop()
+                    stopped.stop(message.reason, message.note)
             elif isinstance(message, NotifyLostAttempt):
                 notifying = self._loop.create_task(self._notify_lost(message))
                 self._notifying.add(notifying)
@@ -181,7 +181,7 @@ class Runner:
         """Stops all attempts, and waits a moment for them. The others end with the process."""
         tasks = [attempt.task for attempt in self._attempts.values() if attempt.task is not None]
         for attempt in self._attempts.values():
-            attempt.stop()
+            attempt.stop("retired")
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_S)
         self._flush()
@@ -462,7 +462,7 @@ def _describe(rota: Rota) -> AppDescription:
         schedules=[declared.schedule() for declared in rota.schedules.declared],
         shards=dict(sessions_of(rota).declared_shards),
         connection=sessions_of(rota).connection(),
-        wants_lost_attempts=wants_lost_attempts(rota.middleware),
+        wants_lost_attempts=bool(rota.error_hooks) or wants_lost_attempts(rota.middleware),
     )
 
 

@@ -207,8 +207,8 @@ async def test_a_machine_whose_worker_is_silent_is_terminated_only_when_the_work
     await pool.rounds(2)
     assert pool.cloud.made("terminate") == [], "the store could not be read for so long"
 
-    assert pool.planner._readable_since is not None
-    pool.planner._readable_since -= 90_000
+    assert pool.planner._observer.readable_since is not None
+    pool.planner._observer.readable_since -= 90_000
     await pool.round()
     assert pool.cloud.made("terminate") == [machine]
     assert machine not in pool.cloud.protected

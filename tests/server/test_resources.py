@@ -190,13 +190,39 @@ async def test_the_autoscaler_is_shown_and_changed(api: Api, rota: Rota) -> None
     rest = await api.ask("GET", f"/api/scaling?limit=2&cursor={first['cursor']}")
     assert (first["planner"]["id"], first["latest"]["wanted"], first["latest"]["backlog"]) == ("p1", 3, 4)
     assert [one["wanted"] for one in first["decisions"] + rest["decisions"]] == [3, 2, 1]
-    assert (rest["cursor"], rest["actions"]) == (None, ["change"])
+    assert (rest["cursor"], rest["actions"]) == (None, ["change", "dry_run"])
+    await store.take_lease("p2", PlannerInfo())
+    assert (await api.ask("GET", "/api/scaling"))["standby"] == ["p2"]
 
     assert (await api.ask("GET", "/api/scaling/mail"))["desired"] == 1
     await api.ask("GET", "/api/scaling/nothing", status=404)
     text = await metrics_text(rota)
     assert 'rota_autoscaler_workers{state="wanted"} 3' in text
     assert "rota_autoscaler_decisions_total 3" in text
+
+
+async def test_the_history_of_the_pool_is_read_per_step(api: Api, rota: Rota) -> None:
+    store = (await checked_session(rota)).scaling
+    fence = (await store.take_lease("p1", PlannerInfo())).fence
+    now = (await store.read()).now
+    for number, wanted in ((1, 2), (2, 4)):
+        round_ = ScalingDecision(at=now, wanted=wanted, running=2, normal=9, oldest_wait_ms=1500, launch_count=1)
+        await store.record(fence, number, round_, is_kept=True)
+
+    answer = await api.ask("GET", "/api/metrics/scaling?since=3600&step=3600")
+
+    *before, last = answer["points"]
+    assert (last["wanted"], last["running"], last["backlog"], last["oldest_wait_ms"]) == (4, 2, 9, 1500)
+    assert (last["launched"], last["drained"]) == (2, 0)
+    assert [point["wanted"] for point in before] == [None] * len(before)
+    assert (answer["step_ms"], len(answer["points"])) == (3_600_000, 2)
+    await api.ask("GET", "/api/metrics/scaling?step=1", status=422)
+
+
+async def test_a_dry_run_needs_a_planner(api: Api) -> None:
+    said = await api.ask("POST", "/api/scaling/dry-run", json={}, status=409)
+    assert "`rota autoscale`" in said["detail"]
+    await api.ask("POST", "/api/scaling/dry-run", json={"min_workers": 5, "max_workers": 1}, status=422)
 
 
 async def test_a_token_for_some_queues_does_not_see_the_pool(guarded: FastAPI, rota: Rota) -> None:
@@ -208,6 +234,8 @@ async def test_a_token_for_some_queues_does_not_see_the_pool(guarded: FastAPI, r
         answer = await api.ask("GET", "/api/scaling")
         assert (answer["planner"], answer["decisions"], answer["actions"]) == (None, [], [])
         await api.ask("PATCH", "/api/scaling", json={"is_paused": True}, status=403)
+        await api.ask("POST", "/api/scaling/dry-run", json={}, status=403)
+        await api.ask("GET", "/api/metrics/scaling", status=403)
 
 
 # --- locks -------------------------------------------------------------------------------------------------------

@@ -110,6 +110,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await worker.store.drain_worker(worker.store.participant)
     planner = ScalingStore(driver.redis_client, driver.keys)
     fence = (await planner.take_lease("planner", PlannerInfo())).fence
+    await planner.take_lease("planner that stands by", PlannerInfo())
     await planner.save_launch(fence, "token", Launch(count=1, at=1))
     await planner.bar_machine(fence, "machine")
     await planner.record(fence, 1, ScalingDecision(at=1, wanted=1), is_kept=True)

@@ -15,25 +15,37 @@ import os
 import secrets
 import socket
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Final
 
+from msgspec.structs import replace
+
 from rota.autoscaler.config import AutoscalerConfig
-from rota.autoscaler.observe import VISIBLE_MS, DemandReader, PoolMachine, pool_of
+from rota.autoscaler.dry_run_responder import DryRunResponder
+from rota.autoscaler.observe import VISIBLE_MS, PoolMachine
+from rota.autoscaler.pool_observer import PoolObserver
 from rota.autoscaler.provider import Machine, Provider, ProviderError, ProviderThrottled
 from rota.autoscaler.wake_on_first_job import FirstJobWatch
 from rota.client.rota import Rota
 from rota.client.session import Session, checked_session, session_of
 from rota.core.autoscaling.decision import Decision, desired
 from rota.core.autoscaling.log_lines import launched_line, queue_length_line, scaling_lines, terminated_line
-from rota.core.autoscaling.observation import Observation, PastDecision, QueueDemand, WorkerState
+from rota.core.autoscaling.observation import Observation, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime
 from rota.errors import StoreError
-from rota.store.scaling import PLANNER_LEASE_MS, Launch, PlannerFenced, PlannerInfo, ScalingDecision
+from rota.store.scaling import (
+    PLANNER_LEASE_MS,
+    Launch,
+    PlannerFenced,
+    PlannerInfo,
+    ScalingDecision,
+    ScalingSettings,
+    combine_settings,
+)
+from rota.store.scaling_dry_run import ScalingDryRun
 
 logger = logging.getLogger("rota.autoscaler")
 
@@ -45,11 +57,7 @@ LEASE_MARGIN_S: Final = 2.0
 LEAST_PAUSE_S: Final = 0.25
 #: A decision that changes nothing is kept once in this time.
 KEEP_EVERY_MS: Final = 60_000
-#: A worker that was silent for longer is lost, also if the store may have been away meanwhile.
-LONGEST_OUTAGE_MS: Final = 3_600_000
 FENCED: Final = "another planner has taken the lease: this one stands by"
-#: Stored decisions that a planner that takes over reads.
-HISTORY_READ: Final = 100
 
 
 @dataclass(slots=True)
@@ -75,7 +83,10 @@ class Planner:
         #: With the settings changed at run time.
         self.config = config
         self.is_paused = False
-        self._demand = DemandReader(config.queues)
+        self._observer = PoolObserver(config.queues)
+        self._dry_runs = DryRunResponder(self.dry_run)
+        #: One round at a time, or one dry run.
+        self._observing = asyncio.Lock()
         self._wake_up = asyncio.Event()
         self._stop_requested = asyncio.Event()
         self._first_job = FirstJobWatch(self._wake_up.set)
@@ -86,9 +97,6 @@ class Planner:
         self._held_until = 0.0
         self._standby_for = ""
         self._rounds = 0
-        self._history: deque[PastDecision] = deque(maxlen=10_000)
-        self._readable_since: int | None = None
-        self._first_listed: dict[str, int] = {}
         #: Until when the provider is not called, by the loop's clock.
         self._throttled_until = 0.0
         #: In the latest round.
@@ -113,7 +121,8 @@ class Planner:
         loops = (
             self._keep_lease(session),
             self._listen(session),
-            self._first_job.run(session, lambda: self._demand.names(session)),
+            self._dry_runs.run(session),
+            self._first_job.run(session, lambda: self._observer.demand.names(session)),
         )
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(loop) for loop in loops]
@@ -168,7 +177,7 @@ class Planner:
             if fence != self._fence:
                 self._fence, self._standby_for = fence, ""
                 logger.info("planner %s plans with provider %s", self.id, self._provider.name)
-                await self._read_history(session)
+                await self._observer.read_history(session)
                 self._wake_up.set()
         else:
             self._fence = ""
@@ -179,8 +188,9 @@ class Planner:
     async def _listen(self, session: Session) -> None:
         while True:
             try:
-                async for _ in session.redis.listen(session.keys.inbox(self.id)):
-                    self._wake_up.set()
+                async for message in session.redis.listen(session.keys.inbox(self.id)):
+                    if not self._dry_runs.take(message):
+                        self._wake_up.set()
             except StoreError as error:
                 logger.debug("no notifications: %s", error)
                 await asyncio.sleep(RENEW_S)
@@ -190,12 +200,6 @@ class Planner:
             with suppress(StoreError):
                 await session.scaling.release_lease(self._fence)
             self._fence = ""
-
-    async def _read_history(self, session: Session) -> None:
-        """Reads the needs of the last minutes, so that a restart does not end a cool-down."""
-        for past in reversed(await session.scaling.decisions(before=None, limit=HISTORY_READ)):
-            if not past.is_hold:
-                self._history.append(PastDecision(at_ms=past.at, count=past.wanted, needed=past.needed))
 
     def _info(self) -> PlannerInfo:
         policy = self.config.policy
@@ -221,9 +225,10 @@ class Planner:
         self._fence_of_round = self._fence
         self._has_provider_failed = False
         try:
-            await self._round(session)
+            async with self._observing:
+                await self._round(session)
         except StoreError as error:
-            self._readable_since = None
+            self._observer.readable_since = None
             held = desired(
                 Observation(at_ms=None, store_error=str(error)), self.config.policy, round(time.time() * 1000)
             )
@@ -240,40 +245,46 @@ class Planner:
         policy, now = self.config.policy, record.now
         launches = await session.scaling.launches()
         listed, provider_error = await self._list(session, launches, now)
-        # Barred before workers: a worker that registered before its machine was barred is then among the workers.
-        barred = await session.scaling.barred_machines()
-        workers = await session.views.all_workers()
-        demand = await self._demand.read(session, policy.boot_ms, now)
-        self._readable_since = self._readable_since or now
-        self._first_listed = {one.id: self._first_listed.get(one.id, now) for one in listed}
-        # A worker could not register while the store was away: that silence does not count.
-        has_watched = now - self._readable_since > policy.lost_ms
-        lost_before = now - (policy.lost_ms if has_watched else max(policy.lost_ms, LONGEST_OUTAGE_MS))
-        pool = pool_of(listed, workers, launches, barred, self._first_listed, lost_before)
+        pool, observation = await self._observer.observe(session, listed, launches, policy, now, provider_error)
         if provider_error is None:
-            await self._forget_launches(session, launches, pool, now)
-        observation = Observation(
-            at_ms=now,
-            readable_since_ms=self._readable_since,
-            queues=demand,
-            workers=[machine.observed() for machine in pool.values()],
-            history=[past for past in self._history if past.at_ms > now - policy.history_ms],
-            provider_error=provider_error,
-        )
+            await self._forget_launches(session, launches, pool)
         decision = desired(observation, policy, now)
         self._log_decision(observation, decision)
         done = _Actions()
         if not self.config.is_dry_run and provider_error is None:
             await self._act(session, decision, pool, now, done)
         if not decision.is_hold:
-            self._history.append(decision.as_past(now))
+            self._observer.add_decision(decision.as_past(now))
         self._has_provider_failed = provider_error is not None or bool(done.provider_errors)
         if not self._has_provider_failed:
             capacity = [machine for machine in pool.values() if machine.state in _CAPACITY]
             self._first_job.set_empty(not capacity and not done.launched)
-        await self._record(session, now, demand, decision, pool, done)
+        await self._record(session, now, observation.queues, decision, pool, done)
         if done.goes_on:
             self._wake_up.set()
+
+    async def dry_run(self, session: Session, settings: ScalingSettings) -> ScalingDryRun:
+        """Returns what a round would decide now with these settings, in place of those in force. Changes nothing."""
+        async with self._observing:
+            record = await session.scaling.read()
+            policy = self._started_with.with_settings(combine_settings(record.settings, settings)).policy
+            listed, provider_error = await self._list(session, {}, record.now)
+            launches = await session.scaling.launches()
+            pool, observation = await self._observer.observe(
+                session, listed, launches, policy, record.now, provider_error
+            )
+        decision = desired(observation, policy, record.now)
+        entry = _entry(record.now, observation.queues, decision, pool)
+        return ScalingDryRun(
+            planner=self.id,
+            policy=policy.name,
+            min_workers=policy.min_workers,
+            max_workers=policy.max_workers,
+            target_wait_ms=policy.target_wait_ms if isinstance(policy, DrainTime) else None,
+            decision=replace(entry, drained=list(decision.drain), drain_count=len(decision.drain), is_dry_run=True),
+            launch=decision.launch,
+            replace_count=len(decision.replace),
+        )
 
     def _held_fence(self) -> str:
         """The fence of this round. Raises PlannerFenced if the lease was lost since it began, also if it is back."""
@@ -319,17 +330,9 @@ class Planner:
         return launch
 
     async def _forget_launches(
-        self, session: Session, launches: dict[str, Launch], pool: dict[str, PoolMachine], now: int
+        self, session: Session, launches: dict[str, Launch], pool: dict[str, PoolMachine]
     ) -> None:
-        """Removes machines that have gone, and launches whose machines have all registered or gone.
-
-        A machine that is not listed has gone, unless it is so new that the list may lack it.
-        """
-        for machine in [one for one in pool.values() if one.listed is None]:
-            if machine.has_registered or now - machine.launched_at > VISIBLE_MS:
-                del pool[machine.id]
-                if not machine.has_registered:
-                    logger.warning("machine %s was launched and is not listed: it is given up", machine.id)
+        """Removes launches whose machines have all registered or gone."""
         for token, launch in list(launches.items()):
             machines = [pool[one] for one in launch.machines or () if one in pool]
             if all(machine.has_registered for machine in machines):
@@ -478,25 +481,16 @@ class Planner:
         done: _Actions,
     ) -> None:
         self._logged = ()
-        states = [machine.state for machine in pool.values()]
-        waits = [queue.oldest_wait_ms for queue in demand if queue.oldest_wait_ms is not None]
-        entry = ScalingDecision(
-            at=now,
-            wanted=decision.count,
-            needed=decision.needed,
-            running=states.count(WorkerState.RUNNING),
-            booting=states.count(WorkerState.BOOTING) + len(done.launched),
-            draining=states.count(WorkerState.DRAINING),
-            high=sum(queue.high for queue in demand),
-            normal=sum(queue.normal for queue in demand),
-            oldest_wait_ms=max(waits, default=None),
+        observed = _entry(now, demand, decision, pool)
+        entry = replace(
+            observed,
+            booting=observed.booting + len(done.launched),
             reasons=[*decision.reasons, *(f"The provider failed: {error}." for error in done.provider_errors[:1])],
             launched=done.launched,
             drained=done.drained,
             terminated=done.terminated,
             launch_count=len(done.launched),
             drain_count=len(done.drained),
-            is_hold=decision.is_hold,
             is_dry_run=self.config.is_dry_run,
             is_paused=self.is_paused,
         )
@@ -508,3 +502,24 @@ class Planner:
 
 
 _CAPACITY: Final = (WorkerState.BOOTING, WorkerState.RUNNING)
+
+
+def _entry(
+    now: int, demand: Sequence[QueueDemand], decision: Decision, pool: dict[str, PoolMachine]
+) -> ScalingDecision:
+    """What was observed and decided, before anything is done."""
+    states = [machine.state for machine in pool.values()]
+    waits = [queue.oldest_wait_ms for queue in demand if queue.oldest_wait_ms is not None]
+    return ScalingDecision(
+        at=now,
+        wanted=decision.count,
+        needed=decision.needed,
+        running=states.count(WorkerState.RUNNING),
+        booting=states.count(WorkerState.BOOTING),
+        draining=states.count(WorkerState.DRAINING),
+        high=sum(queue.high for queue in demand),
+        normal=sum(queue.normal for queue in demand),
+        oldest_wait_ms=max(waits, default=None),
+        reasons=list(decision.reasons),
+        is_hold=decision.is_hold,
+    )

@@ -10,11 +10,15 @@ from rota.client.page_limit import checked_limit
 from rota.client.session import Sessions
 from rota.client.sync_methods import sync_method
 from rota.core.autoscaling.policy_settings import POLICIES, DrainTime
+from rota.core.autoscaling.pool_history import CARRIED_MS, PoolHistory, pool_history
 from rota.errors import InvalidOption, WrongState
-from rota.store.scaling import PlannerInfo, ScalingDecision, ScalingSettings
+from rota.store.scaling import PlannerInfo, ScalingDecision, ScalingSettings, combine_settings
+from rota.store.scaling_dry_run import ANSWER_WITHIN_S, ScalingDryRun, request_dry_run
 
 #: How often a change is tried again that meets another one.
 ATTEMPTS: Final = 10
+#: How long decisions are kept.
+KEPT_S: Final = 30 * 86_400
 
 
 class ScalingStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +34,8 @@ class ScalingStatus(msgspec.Struct, frozen=True, kw_only=True):
     decisions: int
     #: Settings changed at run time.
     settings: ScalingSettings
+    #: The planners that stand by, by id.
+    standby: list[str]
 
 
 class DecisionPage(msgspec.Struct, frozen=True):
@@ -55,6 +61,7 @@ class Scaling:
             latest=found.latest,
             decisions=found.decisions,
             settings=found.settings,
+            standby=found.standby,
         )
 
     async def decisions(self, *, cursor: str | None = None, limit: int = 100) -> DecisionPage:
@@ -65,6 +72,20 @@ class Scaling:
         checked_limit(limit)
         found = await (await self._sessions.checked()).scaling.decisions(before=cursor, limit=limit)
         return DecisionPage(found, found[-1].id if len(found) == limit else None)
+
+    async def history(self, *, since: float = 3600, step: float = 60) -> PoolHistory:
+        """Returns the pool for that many seconds back, per step: workers by state, backlog and wait.
+
+        Of each step the greatest values, from the decisions that are kept. Raises InvalidOption.
+        """
+        for option, value in (("since", since), ("step", step)):
+            if not 1 <= value <= KEPT_S:
+                raise InvalidOption(option, f"{value:,} s is not between 1 s and 30 days")
+        store = (await self._sessions.checked()).scaling
+        until = (await store.read()).now
+        start = until - round(since * 1000)
+        samples = await store.samples(start - CARRIED_MS)
+        return pool_history(samples, since=start, until=until, step_ms=round(step * 1000))
 
     async def change(self, /, **changes: bool | int | str | None) -> ScalingSettings:
         """Changes settings at run time: `change(max_workers=20)`. None: as the autoscaler was started.
@@ -81,6 +102,28 @@ class Scaling:
                 return wanted
         raise WrongState("the settings of the autoscaler", "being changed by others", "change")
 
+    async def dry_run(self, /, **settings: bool | int | str | None) -> ScalingDryRun:
+        """Returns what the planner at work would decide now, without doing it: `dry_run(max_workers=20)`.
+
+        With settings, what it would decide with them in place of those in force; they are not stored. Raises
+        WrongState if no planner is at work or it does not answer, and InvalidOption.
+        """
+        session = await self._sessions.checked()
+        record = await session.scaling.read()
+        tried = _changed(ScalingSettings(), settings)
+        _check(combine_settings(record.settings, tried), record.info or PlannerInfo())
+        if record.holder is None:
+            raise WrongState("the autoscaler", "not running", "make a dry run of", "start it with `rota autoscale`")
+        try:
+            return await request_dry_run(session.redis, session.keys, record.holder, tried)
+        except TimeoutError as error:
+            raise WrongState(
+                "the autoscaler",
+                "not answering",
+                "make a dry run of",
+                f"planner {record.holder} sent nothing within {ANSWER_WITHIN_S:g} s: see its log",
+            ) from error
+
     async def pause(self) -> ScalingSettings:
         """Pauses the autoscaler: it observes, and launches and drains nothing."""
         return await self.change(is_paused=True)
@@ -91,6 +134,8 @@ class Scaling:
 
     status_sync = sync_method(status)
     decisions_sync = sync_method(decisions)
+    history_sync = sync_method(history)
+    dry_run_sync = sync_method(dry_run)
     change_sync = sync_method(change)
     pause_sync = sync_method(pause)
     resume_sync = sync_method(resume)

@@ -184,6 +184,13 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         PERMANENT,
         "the planner lease: fence, holder, until; the latest decision recorded",
     ),
+    "standby_planners": KeySpec(
+        "standby_planners",
+        "zset",
+        "take_planner_lease",
+        "10 s after its latest attempt to take the lease",
+        "planner that stands by -> until when it counts, ms",
+    ),
     "scaling_settings": KeySpec(
         "scaling_settings", "string", "change_scaling_settings", PERMANENT, "settings changed at run time, JSON"
     ),

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from rota.core.autoscaling.pool_history import PoolSample
 from rota.errors import InvalidOption, RotaError
 from rota.store.keys import Keys
 from rota.store.redis.hash_and_time_replies import read_hash, read_text_hash, read_time_ms
@@ -23,6 +24,8 @@ PLANNER_LEASE_MS: Final = 10_000
 #: Characters that the stored reasons of one decision may have, and machines that it names.
 MAX_REASONS: Final = 600
 MAX_MACHINES: Final = 20
+#: Decisions that one round trip of `samples` reads.
+SAMPLES_BATCH: Final = 1_000
 #: Queues whose demand one round trip reads.
 DEMAND_BATCH: Final = 500
 
@@ -117,6 +120,8 @@ class ScalingRecord(NamedTuple):
     #: Decisions ever stored.
     decisions: int
     settings: ScalingSettings
+    #: The planners that wait for the lease, by id.
+    standby: list[str]
 
 
 class Demand(NamedTuple):
@@ -135,6 +140,7 @@ _settings: Final = msgspec.json.Decoder(ScalingSettings)
 _info: Final = msgspec.json.Decoder(PlannerInfo)
 _decision: Final = msgspec.json.Decoder(ScalingDecision)
 _launch: Final = msgspec.json.Decoder(Launch)
+_sample: Final = msgspec.json.Decoder(PoolSample)
 
 
 class ScalingStore:
@@ -149,7 +155,7 @@ class ScalingStore:
     # --- the planner -------------------------------------------------------------------------------------------
 
     async def take_lease(self, holder: str, info: PlannerInfo) -> PlannerLease:
-        """Takes or renews the planner lease."""
+        """Takes or renews the planner lease, or registers as a planner that stands by."""
         words: list[Argument] = [holder, PLANNER_LEASE_MS, next(self._numbers), msgspec.json.encode(info)]
         fence, found, said = await self._run("take_planner_lease", words)
         return PlannerLease(fence.decode(), found.decode(), _info.decode(said or b"{}"))
@@ -203,11 +209,12 @@ class ScalingStore:
     # --- clients ------------------------------------------------------------------------------------------------
 
     async def read(self) -> ScalingRecord:
-        """The planner, its latest state, and the settings changed at run time."""
-        planner, settings, time = await self._redis.commands(
+        """The planner, those that stand by, its latest state, and the settings changed at run time."""
+        planner, settings, standby, time = await self._redis.commands(
             [
                 ["HGETALL", self._keys.shared("planner")],
                 ["GET", self._keys.shared("scaling_settings")],
+                ["ZRANGE", self._keys.shared("standby_planners"), 0, -1, "WITHSCORES"],
                 ["TIME"],
             ]
         )
@@ -221,6 +228,9 @@ class ScalingStore:
             latest=_decision.decode(fields["state"]) if "state" in fields else None,
             decisions=int(fields.get("decisions", 0)),
             settings=_settings.decode(settings or b"{}"),
+            standby=sorted(
+                name.decode() for name, until in zip(standby[::2], standby[1::2], strict=True) if float(until) > now
+            ),
         )
 
     async def change_settings(self, expected: ScalingSettings, wanted: ScalingSettings) -> bool:
@@ -241,6 +251,19 @@ class ScalingStore:
             for entry, fields in found
         ]
 
+    async def samples(self, since: int) -> list[PoolSample]:
+        """The figures of all stored decisions since a time, oldest first: up to 50,000, read in batches."""
+        found: list[PoolSample] = []
+        start = str(max(0, since))
+        while True:
+            batch: list[Any] = await self._redis.command(
+                "XRANGE", self._keys.shared("scaling_decisions"), start, "+", "COUNT", SAMPLES_BATCH
+            )
+            found += [_sample.decode(read_hash(fields)["decision"]) for _, fields in batch]
+            if len(batch) < SAMPLES_BATCH:
+                return found
+            start = f"({batch[-1][0].decode()}"
+
     async def _run(self, name: str, arguments: Sequence[Argument]) -> Any:
         return await self._redis.run(name, self._keys.shared_of_script(script(name).keys), arguments)
 
@@ -254,6 +277,12 @@ def read_demand(encoded: bytes) -> Demand:
     """Decodes one answer of `ScalingStore.demand`."""
     high, pending, since, processing, due, is_paused, runs = map(int, encoded.split())
     return Demand(high, pending, since, processing, due, bool(is_paused), runs)
+
+
+def combine_settings(before: ScalingSettings, changes: ScalingSettings) -> ScalingSettings:
+    """The settings `before`, with those of `changes` that are not None."""
+    given = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not None}
+    return msgspec.structs.replace(before, **given)
 
 
 def _bounded(decision: ScalingDecision) -> ScalingDecision:

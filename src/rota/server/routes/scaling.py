@@ -12,12 +12,20 @@ from rota.client.session import checked_session
 from rota.core.autoscaling.decision import desired
 from rota.core.autoscaling.observation import Observation, ObservedWorker, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime
+from rota.core.autoscaling.pool_history import PoolStep
 from rota.core.format_iso_time import iso_time
 from rota.server.auth.api_tokens import Role
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.request_context import Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import QueueName
-from rota.server.schemas.scaling import ChangeScaling, QueueScalingResponse, ScalingResponse
+from rota.server.schemas.scaling import (
+    ChangeScaling,
+    DryRunScaling,
+    PoolHistoryResponse,
+    QueueScalingResponse,
+    ScalingDryRunResponse,
+    ScalingResponse,
+)
 from rota.store.scaling import ScalingDecision
 
 router = APIRouter(route_class=IdempotentRoute, tags=["scaling"])
@@ -54,6 +62,49 @@ async def change_scaling(context: Operator, body: ChangeScaling) -> Response:
     after = await context.rota.scaling.change(**changes)
     await context.audit("change", "autoscaler", before=_audited(before), after=_audited(after))
     return json_response(await _scaling_json(context, None, 50))
+
+
+@router.post("/api/scaling/dry-run", response_model=ScalingDryRunResponse)
+async def dry_run_scaling(context: Operator, body: DryRunScaling) -> Response:
+    """Returns what the autoscaler would decide now, without doing it. 409 if no autoscaler runs, or none answers.
+
+    With settings, what it would decide with them in place of those in force.
+    """
+    context.check_unlimited("the autoscaler")
+    found = await context.rota.scaling.dry_run(**{name: getattr(body, name) for name in body.model_fields_set})
+    return json_response(
+        {
+            **{name: getattr(found, name) for name in ("planner", "policy", "min_workers", "max_workers")},
+            "target_wait_ms": found.target_wait_ms,
+            "decision": _decision_json(found.decision),
+            "launch": found.launch,
+            "drain": found.decision.drain_count,
+            "replace": found.replace_count,
+        }
+    )
+
+
+@router.get("/api/metrics/scaling", response_model=PoolHistoryResponse)
+async def scaling_history(
+    context: Viewer,
+    since: Annotated[
+        float, Query(ge=60, le=30 * 86400, description="Length of the time span in seconds, ending now.")
+    ] = 3600,
+    step: Annotated[int, Query(ge=60, le=30 * 86400, description="Step in seconds.")] = 60,
+) -> Response:
+    """Returns the pool over time: workers wanted, running, booting and draining, backlog and wait, per step."""
+    context.check_unlimited("the history of the autoscaler")
+    history = await context.rota.scaling.history(since=since, step=step)
+    return json_response(
+        {
+            "step_ms": history.step_ms,
+            "since": iso_time(history.since),
+            "until": iso_time(history.until),
+            "points": [
+                _step_json(history.since + number * history.step_ms, step) for number, step in enumerate(history.steps)
+            ],
+        }
+    )
 
 
 @router.get("/api/scaling/{queue}", response_model=QueueScalingResponse)
@@ -102,7 +153,7 @@ async def _scaling_json(context: RequestContext, cursor: str | None, limit: int)
             **_status_json(status),
             "decisions": [_decision_json(one) for one in page.decisions],
             "cursor": page.cursor,
-            "actions": ["change"] if may_change else [],
+            "actions": ["change", "dry_run"] if may_change else [],
         }
     return body
 
@@ -115,6 +166,7 @@ _NO_SETTINGS: Final[dict[str, Any]] = {
 }
 _NOT_VISIBLE: Final[dict[str, Any]] = {
     "planner": None,
+    "standby": [],
     "settings": _NO_SETTINGS,
     "latest": None,
     "decisions": [],
@@ -142,6 +194,7 @@ def _status_json(status: ScalingStatus) -> dict[str, Any]:
         }
     return {
         "planner": planner,
+        "standby": status.standby,
         "settings": {**settings, **given, "changed": list(given)},
         "latest": _decision_json(status.latest) if status.latest is not None else None,
     }
@@ -166,6 +219,19 @@ def _decision_json(decision: ScalingDecision) -> dict[str, Any]:
         "is_hold": decision.is_hold,
         "is_dry_run": decision.is_dry_run,
         "is_paused": decision.is_paused,
+    }
+
+
+_STEP: Final = ("wanted", "running", "booting", "draining", "backlog", "oldest_wait_ms")
+
+
+def _step_json(at: int, step: PoolStep | None) -> dict[str, Any]:
+    values = {name: getattr(step, name, None) for name in _STEP}
+    return {
+        "at": iso_time(at),
+        **values,
+        "launched": step.launched if step is not None else 0,
+        "drained": step.drained if step is not None else 0,
     }
 
 

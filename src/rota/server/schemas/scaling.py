@@ -100,12 +100,14 @@ class ScalingResponse(ResponseBody):
     queues: list[QueueScaling]
     #: null if no autoscaler runs.
     planner: Planner | None
+    #: The planners that wait for the lease, by id.
+    standby: list[str]
     settings: ScalingSettingsBody
     #: The latest planning round.
     latest: ScalingDecisionBody | None
     decisions: list[ScalingDecisionBody]
     cursor: str | None
-    actions: list[Literal["change"]]
+    actions: list[Literal["change", "dry_run"]]
 
 
 class QueueScalingResponse(QueueScaling):
@@ -124,3 +126,53 @@ class ChangeScaling(RequestBody):
     max_workers: Workers | None = None
     policy: PolicyName | None = None
     target_wait_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
+
+
+class DryRunScaling(RequestBody):
+    """Settings to decide with, in place of those in force. They are not stored."""
+
+    min_workers: Workers | None = None
+    max_workers: Workers | None = None
+    policy: PolicyName | None = None
+    target_wait_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
+
+
+class ScalingDryRunResponse(ResponseBody):
+    """What the planner would decide now. Nothing was done."""
+
+    planner: str
+    #: The settings that the decision is based on.
+    policy: str
+    min_workers: int
+    max_workers: int
+    target_wait_ms: int | None
+    #: `drained`: the machines that would be drained, at most 20.
+    decision: ScalingDecisionBody
+    #: How many machines would be launched, drained, and removed because they are broken.
+    launch: int
+    drain: int
+    replace: int
+
+
+class PoolStep(ResponseBody):
+    """One step: the greatest value of each figure. null where no autoscaler was at work."""
+
+    at: str
+    wanted: int | None
+    running: int | None
+    booting: int | None
+    draining: int | None
+    backlog: int | None
+    oldest_wait_ms: int | None
+    #: Machines launched and drained within the step.
+    launched: int
+    drained: int
+
+
+class PoolHistoryResponse(ResponseBody):
+    """The pool per step. The last step may still be running."""
+
+    step_ms: int
+    since: str
+    until: str
+    points: list[PoolStep]

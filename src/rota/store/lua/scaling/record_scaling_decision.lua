@@ -26,6 +26,6 @@ if entry ~= "" then
   redis.call("XADD", K.scaling_decisions, "MAXLEN", "~", C.DECISIONS_KEPT, "*", "decision", entry)
   redis.call("XTRIM", K.scaling_decisions, "MINID", "~", oldest)
   redis.call("HINCRBY", K.planner, "decisions", 1)
-  emit_event("scaling", { number })
 end
+emit_event("scaling", { number })
 return "recorded"

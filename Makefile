@@ -72,8 +72,8 @@ screenshots: setup servers web ## Screenshots of every page of the dashboard, in
 
 docs: setup ## The documentation site into build/site, with checked links; installs Zensical (100 MB)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --group docs
-	@$(BIN)/python -m docs.build_site $(ARGS)
-	$(BIN)/python -m pytest -q tests/docs/test_site.py
+	@$(BIN)/python -m docs.build_site
+	ROTA_TEST_SITE=$(CURDIR)/build/site $(BIN)/python -m pytest -q tests/docs/test_site.py $(ARGS)
 
 dev: setup web ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)

@@ -13,7 +13,7 @@ MODULES := web/node_modules/.stamp
 DASHBOARD := src/rota/server/static/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock servers web check test test-fast test-long test-infra dist demo bench bench-peers bench-growth simulate screenshots dev
+.PHONY: help setup lock servers web check test test-fast test-long test-infra dist demo bench bench-peers bench-growth simulate screenshots docs dev
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,11 @@ simulate: setup ## The autoscaler's policies against each other in virtual time,
 
 screenshots: setup servers web ## Screenshots of every page of the dashboard, into build/screenshots
 	@$(BIN)/python -m docs.screenshots $(ARGS)
+
+docs: setup ## The documentation site into build/site, with checked links; installs Zensical (100 MB)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --group docs
+	@$(BIN)/python -m docs.build_site
+	ROTA_TEST_SITE=$(CURDIR)/build/site $(BIN)/python -m pytest -q tests/docs/test_site.py $(ARGS)
 
 dev: setup web ## Server and worker with reload, for work on Rota itself
 	@$(BIN)/rota dev $(ARGS)

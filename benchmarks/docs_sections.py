@@ -19,6 +19,7 @@ from benchmarks.report import (
     goals_table,
     growth_table,
     markdown,
+    number,
     peers_table,
     setups_table,
     summary_table,
@@ -58,6 +59,22 @@ def _machine() -> str:
     )
 
 
+#: Figure -> how the front page of the documentation shows it.
+HEADLINE: Final = {
+    "drain_per_s": "**{}** jobs per second with one worker process",
+    "latency_p99_ms": "**{} ms** from enqueue to start, 99th percentile",
+    "bytes_per_job": "**{} bytes** of memory per waiting job",
+    "idle_commands_per_s": "**{}** commands per second of an idle worker",
+}
+
+
+def _headline() -> str:
+    comparison = _comparison()
+    if not comparison.machine:
+        return NOTHING
+    return "\n".join(f"- {text.format(number(comparison.median('rota', name)))}" for name, text in HEADLINE.items())
+
+
 def _where() -> str:
     measured = results("rota")
     tables = where_tables(measured) if measured else {}
@@ -80,6 +97,7 @@ def _alone() -> str:
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "bench-machine": _machine,
+    "bench-headline": _headline,
     "bench-goals": lambda: _page(goals_table(_comparison())),
     "bench-summary": lambda: _page(summary_table(_comparison())),
     "bench-speed": lambda: _page(peers_table(_comparison(), SPEED)),

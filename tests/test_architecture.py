@@ -121,7 +121,7 @@ IMPURE: Final = {
 IMPURE_CALLS: Final = {"now", "utcnow", "today", "open", "print", "input"}
 
 #: What a program that only enqueues should not have to load, nor even have installed.
-NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.testing", "rota.otel"} | {
+NOT_IMPORTED_BY_ROTA: Final = {"rota.cli", "rota.server", "rota.testing", "rota.otel", "rota.sentry"} | {
     *REDIS,
     *(
         "click",

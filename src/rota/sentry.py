@@ -1,8 +1,8 @@
 """Sentry (extra `sentry`): reports failed attempts, also those whose process or worker was killed.
 
 `sentry_sdk.init(integrations=[RotaIntegration()])` before the program creates its `Rota`, or
-`Rota(middleware=[Sentry()])`. Rota adds no arguments and results to the events; Sentry itself records the local variables
-of each frame, unless `sentry_sdk.init(include_local_variables=False)`.
+`Rota(middleware=[Sentry()])`. Rota adds no arguments and results to the events; Sentry itself records the local
+variables of each frame, unless `sentry_sdk.init(include_local_variables=False)`.
 """
 
 from __future__ import annotations

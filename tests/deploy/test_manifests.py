@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from examples import emails
 from rota.autoscaler.keda.trigger_metadata import read_metadata
 from rota.cli.main import command
+from rota.worker.config import WorkerConfig
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 KUBERNETES: Final = DEPLOY / "kubernetes"
@@ -155,6 +156,15 @@ def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
 
     ours = [line for line in done.stderr.splitlines() if unit.stem in line]
     assert ours == [], done.stderr
+
+
+def test_local_workers_end_with_their_autoscaler_under_systemd_as_the_page_says() -> None:
+    unit = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "rota-autoscale.service").read_text(), re.MULTILINE))
+    page = (DEPLOY.parent / "docs" / "howto" / "autoscale.md").read_text(encoding="utf-8")
+
+    assert unit["KillMode"] == "mixed"
+    assert "has `KillMode=mixed`, which kills what an autoscaler that crashed has left" in " ".join(page.split())
+    assert int(unit["TimeoutStopSec"]) > WorkerConfig(app="a:b").grace, "workers may finish their jobs"
 
 
 @pytest.mark.parametrize(("where", "words"), commands().items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,12 +13,12 @@ from rota import InvalidOption, Rota
 from rota.autoscaler.observe import VISIBLE_MS, DemandReader, PoolMachine
 from rota.autoscaler.planner import LEAST_PAUSE_S
 from rota.autoscaler.provider import Machine, ProviderError, ProviderThrottled
-from rota.client.session import session_of
+from rota.client.session import checked_session, session_of
 from rota.core.autoscaling.policy_settings import DrainTime, Thresholds
 from rota.store.reads import WorkerInfo
 from rota.store.scaling import Launch, PlannerFenced
 from tests.autoscaler.cloud import Cloud, Killed, throttled
-from tests.autoscaler.conftest import Pool
+from tests.autoscaler.conftest import PLAIN, Pool
 from tests.eventually import eventually
 from tests.servers import OwnServers
 
@@ -541,3 +542,26 @@ async def test_the_failure_queues_of_shards_are_demand(pool: Pool) -> None:
     names = await DemandReader(("mail", "mail-fail")).names(session)
 
     assert names == ["mail~1of2", "mail~1of2-fail", "mail~2of2", "mail~2of2-fail"]
+
+
+@pytest.mark.requirement("S2-24")
+@pytest.mark.timeout(90)
+async def test_a_job_that_comes_after_the_last_worker_was_asked_to_leave_is_noticed_at_once(pool: Pool) -> None:
+    # With this interval, only a push can be the reason for another round.
+    pool.new_planner(replace(PLAIN, interval_ms=3_600_000, stale_ms=7_200_000))
+    await pool.start(1)
+    await pool.purge()
+    session = await checked_session(pool.rota)
+
+    async def asked_to_leave() -> bool:
+        return bool(await session.scaling.drained_by())
+
+    async def stays() -> bool:
+        return not await asked_to_leave()
+
+    planning = asyncio.create_task(pool.planner.run())
+    await eventually(asked_to_leave)
+    await pool.enqueue(1)
+    await eventually(stays)
+    pool.planner.stop()
+    await planning

@@ -68,7 +68,7 @@ async def test_the_first_job_starts_a_worker_that_leaves_when_it_is_idle(
 ) -> None:
     log = tmp_path / "autoscaler.log"
     # With this interval, only a push can be the reason for a launch soon after the job.
-    first = autoscale(environment, log, "--interval", "60")
+    first = autoscale(environment, log, "--interval", "3600")
     started.append(first)
     await eventually(lambda: log.read_text().count("Queue Length: 0") >= 2, 60)
     client = Rota(valkey.url, namespace=namespace)

@@ -14,7 +14,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from examples import emails
+from rota.autoscaler.keda.trigger_metadata import read_metadata
 from rota.cli.main import command
+from rota.worker.config import WorkerConfig
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 KUBERNETES: Final = DEPLOY / "kubernetes"
@@ -28,12 +31,16 @@ def load(path: Path) -> list[dict[str, Any]]:
 
 KUSTOMIZATION: Final = load(KUBERNETES / "kustomization.yaml")[0]
 OBJECTS: Final = [each for name in KUSTOMIZATION["resources"] for each in load(KUBERNETES / name)]
+#: An option of the kustomization: KEDA sets the number of workers.
+KEDA: Final = KUBERNETES / "keda"
+KEDA_OBJECTS: Final = [each for name in load(KEDA / "kustomization.yaml")[0]["resources"] for each in load(KEDA / name)]
 COMPOSE: Final = load(DEPLOY / "compose.yaml")[0]
 
 
 def container(name: str) -> dict[str, Any]:
     """The container of that name."""
-    pods = [each["spec"]["template"]["spec"] for each in OBJECTS if each["kind"] in ("Deployment", "StatefulSet")]
+    objects = [each for each in (*OBJECTS, *KEDA_OBJECTS) if each["kind"] in ("Deployment", "StatefulSet")]
+    pods = [each["spec"]["template"]["spec"] for each in objects]
     return next(each for pod in pods for each in pod["containers"] if each["name"] == name)
 
 
@@ -41,14 +48,20 @@ def commands() -> dict[str, list[str]]:
     """Each command line of Rota in these files: where it is written -> its words after `rota`."""
     services = {name: service for name, service in COMPOSE["services"].items() if service["image"] == "rota"}
     found = {f"compose {name}": service["command"] for name, service in services.items() if "command" in service}
-    found |= {f"kubernetes {name}": container(name)["args"] for name in ("server", "worker", "autoscaler")}
+    found |= {
+        f"kubernetes {name}": container(name)["args"] for name in ("server", "worker", "autoscaler", "keda-scaler")
+    }
     for unit in UNITS:
         (line,) = re.findall(r"^ExecStart=\S+/rota (.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
         found[unit.name] = line.split()
     return found
 
 
-@pytest.mark.parametrize("each", OBJECTS, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+#: KEDA's own kind has no schema in Kubernetes.
+BUILT_IN: Final = [each for each in (*OBJECTS, *KEDA_OBJECTS) if each["kind"] != "ScaledObject"]
+
+
+@pytest.mark.parametrize("each", BUILT_IN, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
 def test_kubernetes_objects_match_their_schema(each: dict[str, Any]) -> None:
     kubernetes_validate.validate(each, kubernetes_validate.latest_version(), strict=True)
 
@@ -57,6 +70,32 @@ def test_every_kubernetes_file_is_a_resource_of_the_kustomization() -> None:
     files = {file.name for file in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}
 
     assert set(KUSTOMIZATION["resources"]) == files
+
+
+def test_the_scaled_object_is_one_that_the_scaler_accepts() -> None:
+    (scaled,) = [each for each in KEDA_OBJECTS if each["kind"] == "ScaledObject"]
+    (trigger,) = scaled["spec"]["triggers"]
+    (service,) = [each for each in KEDA_OBJECTS if each["kind"] == "Service"]
+    host, _, port = trigger["metadata"]["scalerAddress"].partition(":")
+
+    assert scaled["apiVersion"] == "keda.sh/v1alpha1"
+    assert scaled["spec"]["scaleTargetRef"] == {"name": container("worker")["name"]}
+    assert trigger["type"] == "external-push"
+    served = read_metadata(trigger["metadata"])
+    assert set(served.queues) == {task.queue for task in emails.rota.tasks}, "the queues of ROTA_APP"
+    assert served.policy.worker_slots == 10
+    assert "--concurrency=10" in container("worker")["args"]
+    assert host == f"{service['metadata']['name']}.{KUSTOMIZATION['namespace']}.svc.cluster.local"
+    assert int(port) == service["spec"]["ports"][0]["port"] == container("keda-scaler")["ports"][0]["containerPort"]
+
+
+def test_keda_replaces_the_autoscaler() -> None:
+    (patch,) = load(KEDA / "kustomization.yaml")[0]["patches"]
+    removed = yaml.safe_load(patch["patch"])
+
+    assert removed["$patch"] == "delete"
+    names = [each["metadata"]["name"] for each in OBJECTS if each["kind"] == removed["kind"]]
+    assert removed["metadata"]["name"] in names
 
 
 @pytest.mark.parametrize("name", ["server", "worker"])
@@ -117,6 +156,15 @@ def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
 
     ours = [line for line in done.stderr.splitlines() if unit.stem in line]
     assert ours == [], done.stderr
+
+
+def test_local_workers_end_with_their_autoscaler_under_systemd_as_the_page_says() -> None:
+    unit = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "rota-autoscale.service").read_text(), re.MULTILINE))
+    page = (DEPLOY.parent / "docs" / "howto" / "autoscale.md").read_text(encoding="utf-8")
+
+    assert unit["KillMode"] == "mixed"
+    assert "has `KillMode=mixed`, which kills what an autoscaler that crashed has left" in " ".join(page.split())
+    assert int(unit["TimeoutStopSec"]) > WorkerConfig(app="a:b").grace, "workers may finish their jobs"
 
 
 @pytest.mark.parametrize(("where", "words"), commands().items())

@@ -257,7 +257,8 @@ class Planner:
             self._observer.add_decision(decision.as_past(now))
         self._has_provider_failed = provider_error is not None or bool(done.provider_errors)
         if not self._has_provider_failed:
-            capacity = [machine for machine in pool.values() if machine.state in _CAPACITY]
+            # A worker that this round asked to leave takes no more jobs: the next one must not wait for another round.
+            capacity = [one for one in pool.values() if one.state in _CAPACITY and one.id not in done.drained]
             self._first_job.set_empty(not capacity and not done.launched)
         await self._record(session, now, observation.queues, decision, pool, done)
         if done.goes_on:

@@ -1,4 +1,4 @@
-"""Wakes the planner for the first job after a pool without workers: by the event stream, not by the next round."""
+"""Wakes a scaler by the event streams of its queues, so that the first job of an empty pool is seen at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FirstJobWatch:
         """Runs until cancelled."""
         while True:
             await self._is_empty.wait()
-            reading = asyncio.create_task(self._read(session, names))
+            reading = asyncio.create_task(wake_on_events(session, names, self._wake))
             stop = asyncio.create_task(self._has_workers.wait())
             try:
                 await asyncio.wait((reading, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -47,12 +47,16 @@ class FirstJobWatch:
                 stop.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, session: Session, names: Callable[[], Awaitable[Sequence[str]]]) -> None:
-        while True:
-            try:
-                # The first batch only says that reading has begun: what came before it is found by another round.
-                async for _ in follow_batches(session.redis, session.keys, names):
-                    self._wake()
-            except StoreError as error:
-                logger.debug("the event stream cannot be read: %s", error)
-                await asyncio.sleep(AGAIN_S)
+
+async def wake_on_events(
+    session: Session, names: Callable[[], Awaitable[Sequence[str]]], wake: Callable[[], None], pace_s: float = 0.0
+) -> None:
+    """Calls `wake` for the events of these queues, at most once per `pace_s`. Runs until cancelled."""
+    while True:
+        try:
+            # The first batch only says that reading has begun: another look finds what came before it.
+            async for _ in follow_batches(session.redis, session.keys, names, pace_s=pace_s):
+                wake()
+        except StoreError as error:
+            logger.debug("the event stream cannot be read: %s", error)
+            await asyncio.sleep(AGAIN_S)

@@ -36,6 +36,7 @@ from rota.errors import (
 COMMANDS: Final = {
     "worker": "Run the jobs of an application's tasks.",
     "autoscale": "Keep as many workers as the queues need.",
+    "keda-scaler": "Report to KEDA how many workers the queues need.",
     "server": "Serve the HTTP API.",
     "token": "Create, list and revoke tokens of the HTTP API.",
     "encryption-key": "Print a new key that encrypts arguments and results.",

@@ -28,6 +28,8 @@ MAX_MACHINES: Final = 20
 SAMPLES_BATCH: Final = 1_000
 #: Queues whose demand one round trip reads.
 DEMAND_BATCH: Final = 500
+#: As in `scheduled_score.lua`.
+SCHEDULED_SCORE_UNIT: Final = 256
 
 
 class PlannerFenced(RotaError):
@@ -205,6 +207,22 @@ class ScalingStore:
                 ]
             )
         return found
+
+    async def next_due(self, queues: Sequence[str]) -> int | None:
+        """When the next scheduled job or schedule of these queues falls due, ms; None if there is none."""
+        keys = [(key, queue) for key in ("scheduled", "schedule_due") for queue in queues]
+        replies: list[Any] = await self._redis.commands(
+            [["ZRANGE", self._keys.queue(queue, key), 0, 0, "WITHSCORES"] for key, queue in keys]
+        )
+        # The score of a scheduled job is its time and, in the lowest 8 bits, its priority.
+        return min(
+            (
+                int(float(score)) // (SCHEDULED_SCORE_UNIT if key == "scheduled" else 1)
+                for (key, _), reply in zip(keys, replies, strict=True)
+                for score in read_hash(reply).values()
+            ),
+            default=None,
+        )
 
     # --- clients ------------------------------------------------------------------------------------------------
 

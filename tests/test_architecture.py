@@ -31,7 +31,7 @@ LAYERS: Final[tuple[frozenset[str], ...]] = tuple(
         "server autoscaler",
         "worker testing",
         "monitoring",
-        "otel",
+        "otel sentry",
         "rota",
         "client",
         "store embedded",

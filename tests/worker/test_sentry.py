@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -41,12 +41,11 @@ class Receiver(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
     def do_POST(self) -> None:
         """Takes one envelope."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.raw.append(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
+        envelope = gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body
+        cast(Receiver, self.server).raw.append(envelope)
         self.send_response(200)
         self.send_header("Content-Length", "2")
         self.end_headers()

@@ -550,7 +550,6 @@ async def test_a_job_that_comes_after_the_last_worker_was_asked_to_leave_is_noti
     # With this interval, only a push can be the reason for another round.
     pool.new_planner(replace(PLAIN, interval_ms=3_600_000, stale_ms=7_200_000))
     await pool.start(1)
-    await pool.purge()
     session = await checked_session(pool.rota)
 
     async def asked_to_leave() -> bool:
@@ -560,6 +559,10 @@ async def test_a_job_that_comes_after_the_last_worker_was_asked_to_leave_is_noti
         return not await asked_to_leave()
 
     planning = asyncio.create_task(pool.planner.run())
+    # After that of the start, one at its beginning and one when it listens to notifications.
+    await eventually(lambda: pool.planner._rounds == 3)
+    await pool.purge()
+    await pool.rota.scaling.change(max_workers=2)  # one more round, which finds nothing to do for the worker
     await eventually(asked_to_leave)
     await pool.enqueue(1)
     await eventually(stays)

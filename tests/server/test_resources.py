@@ -202,6 +202,8 @@ async def test_the_autoscaler_is_shown_and_changed(api: Api, rota: Rota) -> None
     text = await metrics_text(rota)
     assert 'rota_autoscaler_workers{state="wanted"} 3' in text
     assert "rota_autoscaler_decisions_total 3" in text
+    assert 'rota_autoscaler_limit_workers{bound="max"} 3' in text
+    assert "rota_autoscaler_oldest_wait_seconds 0" in text
 
 
 async def test_the_history_of_the_pool_is_read_per_step(api: Api, rota: Rota) -> None:

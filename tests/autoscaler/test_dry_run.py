@@ -115,3 +115,18 @@ async def test_planners_that_stand_by_are_listed_until_they_take_over(pool: Pool
 
     status = await pool.rota.scaling.status()
     assert (status.planner, status.standby) == (second.id, [])
+
+
+async def test_settings_are_reported_by_the_round_that_applies_them(pool: Pool) -> None:
+    await pool.round()
+    await pool.rota.scaling.change(max_workers=7)
+    session = await checked_session(pool.rota)
+    await pool.planner.plan_round(session)
+    assert (info := (await pool.rota.scaling.status()).info) is not None
+    assert info.max_workers == 7
+
+    await pool.rota.scaling.change(max_workers=None)
+    await pool.planner.plan_round(session)
+
+    assert (info := (await pool.rota.scaling.status()).info) is not None
+    assert info.max_workers == 3

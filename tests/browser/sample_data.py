@@ -1,4 +1,4 @@
-"""Something for every page: jobs in every state, workflows that ended in every way, a paused queue, a lock."""
+"""Something for every page: jobs in every state, workflows, a paused queue, a lock, a scaling decision."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rota import Cron, Job, JobState, Rota
+from rota.autoscaler.config import AutoscalerConfig
+from rota.autoscaler.planner import Planner
+from rota.core.autoscaling.policy_settings import DrainTime
+from tests.autoscaler.cloud import Cloud
 from tests.browser.site import Site
 
 PEOPLE = ("ann", "ben", "cat", "dan", "eve", "flo", "gus", "hal", "ida", "joe")
@@ -36,6 +40,7 @@ class SampleData:
             "dead": "/dead",
             "queues": "/queues",
             "workers": "/workers",
+            "scaling": "/scaling",
             "schedules": "/schedules",
             "locks": "/locks",
             "audit": "/audit",
@@ -64,9 +69,28 @@ async def create_sample_data(site: Site) -> SampleData:
     await site.until(found.jobs["completed"], JobState.COMPLETED)
     await site.until(found.jobs["failed"], JobState.FAILED)
     await site.until(found.jobs["processing"], JobState.PROCESSING)
+    await new_planner(site, is_dry_run=True).run_once()
     await rota.queue("chores").pause()
     await tasks.greet.using(queue="chores").enqueue("later@example.com")
     return found
+
+
+def new_planner(site: Site, cloud: Cloud | None = None, *, is_dry_run: bool = False) -> Planner:
+    """A planner for the queue mail, with one job per worker and machines in memory.
+
+    It plans when something changes, and hardly ever by itself.
+    """
+    policy = DrainTime(
+        interval_ms=30_000,
+        boot_ms=0,
+        down_cooldown_ms=0,
+        worker_slots=1,
+        assumed_run_ms=30_000,
+        target_wait_ms=60_000,
+        max_workers=3,
+    )
+    config = AutoscalerConfig(provider="exec", policy=policy, queues=("mail",), is_dry_run=is_dry_run)
+    return Planner(site.rota, cloud or Cloud(), config)
 
 
 async def _order(rota: Rota, tasks: Any, order: str, site: Site, *, is_in_stock: bool = False, **options: Any) -> str:

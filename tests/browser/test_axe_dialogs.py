@@ -82,6 +82,8 @@ def overlays(sample: SampleData) -> list[tuple[str, str, Opener]]:
         ("pause a queue", "/queues", pressed(re.compile("^Pause$"))),
         ("purge a queue", "/queues", pressed("More for chores", "Purge")),
         ("drain a worker", "/workers", pressed("Drain")),
+        ("pause the autoscaler", "/scaling", pressed(re.compile("^Pause$"))),
+        ("limits of the autoscaler", "/scaling", pressed("Change limits")),
         ("new schedule", "/schedules", pressed("New schedule")),
         ("edit a schedule", "/schedules", pressed("More for nightly-report", "Edit…")),
         ("remove a schedule", "/schedules", pressed("More for nightly-report", "Remove…")),

@@ -7,7 +7,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.browser.conftest import PHONE
 from tests.browser.site import Site, close_page, open_page
 
-PAGES = ("Overview", "Jobs", "Workflows", "Dead letters", "Schedules", "Queues", "Workers", "Locks", "Audit")
+PAGES = ("Overview", "Jobs", "Workflows", "Dead letters", "Schedules", "Queues", "Workers", "Scaling", "Locks", "Audit")
 
 
 async def test_every_page_is_reached_from_the_navigation(site: Site, page: Page) -> None:

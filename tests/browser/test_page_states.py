@@ -19,7 +19,8 @@ from tests.worker.harness import WorkerHarness
 
 #: Controls that change something. Those that show, filter or copy may be offered to every role.
 CHANGING = re.compile(
-    "^(Redrive|Delete|Cancel|Retry|Resume|Pause|Purge|Drain|Run now|Edit|New job|New schedule|Enqueue|More|Stop|Select)"
+    "^(Redrive|Delete|Cancel|Retry|Resume|Pause|Purge|Drain|Run now|Edit|New job|New schedule|Enqueue|More|Stop|Select"
+    "|Change|Dry run)"
 )
 PLACES = {
     "o": "Overview",
@@ -28,6 +29,7 @@ PLACES = {
     "d": "Dead letters",
     "q": "Queues",
     "k": "Workers",
+    "c": "Scaling",
     "s": "Schedules",
     "l": "Locks",
     "a": "Audit",

@@ -28,6 +28,7 @@ NOTHING: Final = {
     "/dead": "No dead letters",
     "/queues": "No queues yet",
     "/workers": "No workers running",
+    "/scaling": "No autoscaler has run yet",
     "/schedules": "No schedules yet",
     "/locks": "No locks",
     "/audit": "No changes yet",

@@ -186,6 +186,9 @@ async def test_the_autoscaler_is_shown_and_changed(api: Api, rota: Rota) -> None
     assert answer["settings"]["changed"] == ["max_workers", "is_paused"]
     assert (await changes(api))[0] == ("change", "autoscaler")
     await api.ask("PATCH", "/api/scaling", json={"min_workers": 4}, status=422)
+    await store.take_lease("p1", PlannerInfo(host="h", provider="local", max_workers=3, is_paused=True))
+    resumed = await api.ask("PATCH", "/api/scaling", json={"is_paused": None})
+    assert not resumed["settings"]["is_paused"], "the planner has not reported it yet"
     first = await api.ask("GET", "/api/scaling?limit=2")
     rest = await api.ask("GET", f"/api/scaling?limit=2&cursor={first['cursor']}")
     assert (first["planner"]["id"], first["latest"]["wanted"], first["latest"]["backlog"]) == ("p1", 3, 4)
@@ -199,6 +202,8 @@ async def test_the_autoscaler_is_shown_and_changed(api: Api, rota: Rota) -> None
     text = await metrics_text(rota)
     assert 'rota_autoscaler_workers{state="wanted"} 3' in text
     assert "rota_autoscaler_decisions_total 3" in text
+    assert 'rota_autoscaler_limit_workers{bound="max"} 3' in text
+    assert "rota_autoscaler_oldest_wait_seconds 0" in text
 
 
 async def test_the_history_of_the_pool_is_read_per_step(api: Api, rota: Rota) -> None:

@@ -25,6 +25,7 @@ import { readLocksSearch } from "@/routes/locks.search-params";
 import { readNewJobSearch } from "@/routes/new-job.search-params";
 import { readOverviewSearch } from "@/routes/overview.search-params";
 import { readQueuesSearch } from "@/routes/queues.search-params";
+import { readScalingSearch } from "@/routes/scaling.search-params";
 import { readSchedulesSearch } from "@/routes/schedules.search-params";
 import { readWorkflowSearch } from "@/routes/workflow.search-params";
 import { readWorkflowsSearch } from "@/routes/workflows.search-params";
@@ -131,6 +132,12 @@ const workers = createRoute({
   path: "/workers",
   component: lazyRouteComponent(() => loadPage(import("@/routes/workers")), "WorkersRoute"),
 });
+const scaling = createRoute({
+  getParentRoute: () => authenticated,
+  path: "/scaling",
+  validateSearch: readScalingSearch,
+  component: lazyRouteComponent(() => loadPage(import("@/routes/scaling")), "ScalingRoute"),
+});
 const schedules = createRoute({
   getParentRoute: () => authenticated,
   path: "/schedules",
@@ -165,6 +172,7 @@ const tree = root.addChildren([
     dead,
     queues,
     workers,
+    scaling,
     schedules,
     locks,
     audit,

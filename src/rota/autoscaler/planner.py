@@ -96,6 +96,8 @@ class Planner:
         #: Until when it may act, by the loop's clock.
         self._held_until = 0.0
         self._standby_for = ""
+        #: What the store knows of it, with the settings that it works with.
+        self._reported = PlannerInfo()
         self._rounds = 0
         #: Until when the provider is not called, by the loop's clock.
         self._throttled_until = 0.0
@@ -171,7 +173,8 @@ class Planner:
     async def try_lease(self, session: Session) -> None:
         """Takes or renews the lease, or finds that another planner has it."""
         sent_at = asyncio.get_running_loop().time()
-        fence, holder, info = await session.scaling.take_lease(self.id, self._info())
+        self._reported = self._info()
+        fence, holder, info = await session.scaling.take_lease(self.id, self._reported)
         if fence:
             self._held_until = sent_at + PLANNER_LEASE_MS / 1000 - LEASE_MARGIN_S
             if fence != self._fence:
@@ -242,6 +245,8 @@ class Planner:
         record = await session.scaling.read()
         self.is_paused = bool(record.settings.is_paused)
         self.config = self._started_with.with_settings(record.settings)
+        if self._info() != self._reported:
+            await self.try_lease(session)
         policy, now = self.config.policy, record.now
         launches = await session.scaling.launches()
         listed, provider_error = await self._list(session, launches, now)

@@ -97,7 +97,7 @@ class Scaling:
         for _ in range(ATTEMPTS):
             record = await store.read()
             wanted = _changed(record.settings, changes)
-            _check(wanted, record.info or PlannerInfo())
+            _check(wanted, _started_with(record.info or PlannerInfo(), record.settings))
             if await store.change_settings(record.settings, wanted):
                 return wanted
         raise WrongState("the settings of the autoscaler", "being changed by others", "change")
@@ -150,6 +150,15 @@ def _changed(settings: ScalingSettings, changes: dict[str, bool | int | str | No
         return msgspec.convert({**msgspec.structs.asdict(settings), **changes}, ScalingSettings, strict=True)
     except msgspec.ValidationError as error:
         raise InvalidOption(next(iter(changes), "settings"), str(error)) from error
+
+
+def _started_with(info: PlannerInfo, changed: ScalingSettings) -> PlannerInfo:
+    """The bounds that the planner was started with: it reports those in force. 0 where they were changed since."""
+    return msgspec.structs.replace(
+        info,
+        min_workers=info.min_workers if changed.min_workers is None else 0,
+        max_workers=info.max_workers if changed.max_workers is None else 0,
+    )
 
 
 def _check(settings: ScalingSettings, info: PlannerInfo) -> None:

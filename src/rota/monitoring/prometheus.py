@@ -16,7 +16,7 @@ from rota.errors import StoreError
 from rota.monitoring.doctor import server_info
 from rota.store.lock_schedule_and_workflow_gauges import Gauges, QueueGauges, WorkflowGauges
 from rota.store.reads import QueueInfo, WorkerInfo
-from rota.store.scaling import ScalingRecord
+from rota.store.scaling import PlannerInfo, ScalingRecord
 
 __all__ = ["CONTENT_TYPE", "metrics_text"]
 
@@ -189,7 +189,23 @@ def _autoscaler(record: ScalingRecord) -> list[Family]:
     decisions.add(record.decisions)
     age = Family("rota_autoscaler_last_round_seconds", "gauge", "Time since the latest planning round.")
     age.add(max(0, record.now - record.latest.at) / 1000)
-    return [up, paused, workers, hold, decisions, age]
+    wait = Family("rota_autoscaler_oldest_wait_seconds", "gauge", "Longest wait that the latest round observed.")
+    wait.add((record.latest.oldest_wait_ms or 0) / 1000)
+    return [up, paused, workers, hold, decisions, age, wait, *_autoscaler_settings(record.info)]
+
+
+def _autoscaler_settings(info: PlannerInfo | None) -> list[Family]:
+    """Returns the settings in force; nothing while no planner holds the lease."""
+    if info is None:
+        return []
+    limit = Family("rota_autoscaler_limit_workers", "gauge", "Least and greatest number of workers.")
+    limit.add(info.min_workers, bound="min")
+    limit.add(info.max_workers, bound="max")
+    if info.target_wait_ms is None:
+        return [limit]
+    target = Family("rota_autoscaler_target_wait_seconds", "gauge", "Jobs should start within this time.")
+    target.add(info.target_wait_ms / 1000)
+    return [limit, target]
 
 
 def _server(info: Mapping[str, Any]) -> list[Family]:

@@ -35,6 +35,7 @@ PAGES: Final = (
     "schedules",
     "queues",
     "workers",
+    "scaling",
     "locks",
     "audit",
 )

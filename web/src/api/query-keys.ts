@@ -16,6 +16,11 @@ export const queryKeys = {
   jobById: (id?: string) => ["job-by-id", id ?? ""] as const,
   purge: (queue: string) => ["purge", queue] as const,
   workers: ["workers"] as const,
+  /** The autoscaler: its state, its decisions, and the pool over time. */
+  allScaling: ["scaling"] as const,
+  scaling: ["scaling", "status"] as const,
+  scalingDecisions: ["scaling", "decisions"] as const,
+  poolHistory: (range: string) => ["scaling", "history", range] as const,
   tasks: ["tasks"] as const,
   locks: (filters: object) => ["locks", filters] as const,
   workflows: (filters: object) => ["workflows", filters] as const,

@@ -101,10 +101,17 @@ interface Message {
   readonly schedules?: readonly string[];
   readonly workers?: readonly string[];
   readonly workflows?: readonly string[];
+  readonly scaling?: readonly string[];
 }
 
-/** The changes of a message, including those of schedules, workers and workflows. */
-function toChanges({ changes, schedules = [], workers = [], workflows = [] }: Message): readonly Change[] {
+/** The changes of a message, including those of schedules, workers, workflows and the autoscaler. */
+function toChanges({
+  changes,
+  schedules = [],
+  workers = [],
+  workflows = [],
+  scaling = [],
+}: Message): readonly Change[] {
   const idChanges = (verb: string, runs: readonly string[]): Change[] =>
     runs.length > 0 ? [{ queue: NO_QUEUE, verb, count: runs.length, runs, at: "" }] : [];
   return [
@@ -112,5 +119,6 @@ function toChanges({ changes, schedules = [], workers = [], workflows = [] }: Me
     ...idChanges("schedule", schedules),
     ...idChanges("worker", workers),
     ...idChanges("workflow", workflows),
+    ...idChanges("scaling", scaling),
   ];
 }

@@ -19,8 +19,9 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [status, setStatus] = useState<Status>("connecting");
   const stream = useRef<EventStream | null>(null);
-  // Workers and workflows belong to no queue: a token limited to some queues has no access to their events.
-  const ofAll = useSession().queues.length > 0 ? "" : ",workers,workflows";
+  // Workers, workflows and the autoscaler belong to no queue: a token limited to some queues has no access to their
+  // events.
+  const ofAll = useSession().queues.length > 0 ? "" : ",workers,workflows,scaling";
   const topics = `jobs,queues,schedules${ofAll}`;
 
   useEffect(() => {

@@ -7,7 +7,8 @@ import { serverNow } from "@/lib/server-clock";
 
 /**
  * Some runs of a queue went through a transition, the verb. `runs` lists the first fifty. Where the verb is "schedule",
- * "worker" or "workflow", they are the ids of those that changed, and the queue is "~".
+ * "worker" or "workflow", they are the ids of those that changed, and the queue is "~". With "scaling" the autoscaler has
+ * decided, or its settings were changed.
  */
 export interface Change {
   readonly queue: string;

@@ -3,6 +3,7 @@
 import type { Operation } from "@/api/bulk-operations";
 import type { JobAttempt } from "@/api/job-detail";
 import type { Job } from "@/api/job-list";
+import type { Scaling, ScalingDecision } from "@/api/scaling";
 import type { Schedule } from "@/api/schedules";
 import type { TaskInfo } from "@/api/tasks";
 import type { WorkflowStep } from "@/api/workflows";
@@ -164,6 +165,66 @@ export function aTask(fields: Partial<TaskInfo> = {}): TaskInfo {
     positional: [],
     index: [],
     json_schema: null,
+    ...fields,
+  };
+}
+
+export function aScalingDecision(fields: Partial<ScalingDecision> = {}): ScalingDecision {
+  return {
+    id: "1-0",
+    at: at(0),
+    wanted: 2,
+    needed: 2,
+    running: 2,
+    booting: 0,
+    draining: 0,
+    backlog: 0,
+    high: 0,
+    oldest_wait_ms: null,
+    reasons: ["2 workers do the work of the target wait."],
+    launched: [],
+    drained: [],
+    terminated: [],
+    is_hold: false,
+    is_dry_run: false,
+    is_paused: false,
+    ...fields,
+  };
+}
+
+export function aScalingState(fields: Partial<Scaling> = {}): Scaling {
+  const load = {
+    backlog: 0,
+    processing: 0,
+    oldest_wait_ms: null,
+    arrivals_per_second: 0,
+    services_per_second: 0,
+    due_in_1m: 0,
+    due_in_5m: 0,
+    due_in_15m: 0,
+    workers: 2,
+    slots: 20,
+    busy: 0,
+  };
+  return {
+    total: { ...load, idle_workers: 2, busy_workers: 0 },
+    queues: [],
+    planner: { id: "planner-a-1", host: "a", pid: 7, version: "0.1.0", provider: "ec2", queues: ["mail"] },
+    standby: [],
+    settings: {
+      policy: "drain-time",
+      min_workers: 0,
+      max_workers: 10,
+      target_wait_ms: 60_000,
+      interval_ms: 5000,
+      is_dry_run: false,
+      is_paused: false,
+      changed: [],
+    },
+    latest: aScalingDecision(),
+    decisions: [],
+    cursor: null,
+    actions: ["change", "dry_run"],
     ...fields,
   };
 }

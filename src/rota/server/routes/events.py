@@ -93,7 +93,8 @@ async def follow_events(
 
     A `changes` event has `changes: [{queue, verb, state, count, runs, at}]`: changes of runs for the topic jobs,
     `pause` and `resume` for the topic queues. For other topics it has `stats` by queue, and the ids of changed
-    `schedules`, `workers`, `workflows` and `operations`. A `store` event reports that the store has not responded for
+    `schedules`, `workers`, `workflows` and `operations`; `scaling` has the numbers of planning rounds, or "settings"
+    if settings of the autoscaler were changed. A `store` event reports that the store has not responded for
     two seconds (`is_responding: false`), or responds again.
     """
     wanted = frozenset(topics.split(",")) & frozenset(TOPICS)

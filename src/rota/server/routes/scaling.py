@@ -192,10 +192,12 @@ def _status_json(status: ScalingStatus) -> dict[str, Any]:
             "provider": info.provider,
             "queues": info.queues,
         }
+    # Only a setting pauses an autoscaler: a pause is over before the planner reports that.
+    settings |= {**given, "is_paused": bool(changed.is_paused), "changed": list(given)}
     return {
         "planner": planner,
         "standby": status.standby,
-        "settings": {**settings, **given, "changed": list(given)},
+        "settings": settings,
         "latest": _decision_json(status.latest) if status.latest is not None else None,
     }
 

@@ -61,6 +61,12 @@ function Target({ text }: { text: string }) {
           {text}
         </Link>
       );
+    case "autoscaler":
+      return (
+        <Link to="/scaling" className={look}>
+          {text}
+        </Link>
+      );
     default:
       return <span className="min-w-0 text-[13px] break-all">{text}</span>;
   }

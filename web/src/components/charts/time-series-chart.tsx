@@ -15,6 +15,8 @@ export interface Series {
   readonly color: string;
   readonly values: readonly (number | null)[];
   readonly isFilled?: boolean;
+  /** Each value holds until the next: counts that change at once. */
+  readonly isStepped?: boolean;
   /** Dashed, so that lines differ by more than colour. */
   readonly dash?: readonly number[];
 }
@@ -28,6 +30,14 @@ export interface ChartProps {
   format: (value: number) => string;
   height?: number;
 }
+
+type StyleOfSeries = [
+  label: string,
+  color: string,
+  isFilled: boolean | undefined,
+  dash: number[] | undefined,
+  isStepped: boolean | undefined,
+];
 
 const DAY_MS = 86_400_000;
 /** Number of rows in the table for screen readers: the latest. */
@@ -46,12 +56,14 @@ export default function TimeSeriesChart({ label, times, series, format, height =
   const latest = useRef(data);
   const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 2 * DAY_MS;
   // Redrawn when the style changes; new values only move the lines.
-  const styleKey = JSON.stringify(series.map(({ label, color, isFilled, dash }) => [label, color, isFilled, dash]));
+  const styleKey = JSON.stringify(
+    series.map(({ label, color, isFilled, dash, isStepped }) => [label, color, isFilled, dash, isStepped]),
+  );
 
   useEffect(() => {
     const box = place.current;
     if (box === null) return;
-    const described = JSON.parse(styleKey) as [string, string, boolean | undefined, number[] | undefined][];
+    const described = JSON.parse(styleKey) as StyleOfSeries[];
     const grid = { stroke: resolveCssColor("--line"), width: 1 };
     const axis = {
       stroke: resolveCssColor("--muted"),
@@ -75,17 +87,19 @@ export default function TimeSeriesChart({ label, times, series, format, height =
             grid: { show: false },
             values: (_, ticks) => ticks.map((at) => tick(at * 1000, zone, isLong)),
           },
-          { ...axis, size: 60, space: 36, values: (_, ticks) => ticks.map(format) },
+          { ...axis, size: 66, space: 36, values: (_, ticks) => ticks.map(format) },
         ],
         series: [
           {},
-          ...described.map(([name, color, isFilled, dash]) => ({
+          ...described.map(([name, color, isFilled, dash, isStepped]) => ({
             label: name,
             stroke: resolveCssColor(color),
             width: 1.5,
             dash,
             fill: isFilled ? `color-mix(in srgb, ${resolveCssColor(color)} 14%, transparent)` : undefined,
-            points: { show: false },
+            paths: isStepped ? uPlot.paths.stepped?.({ align: 1 }) : undefined,
+            // A line needs two values.
+            points: { show: hasSingleValue, size: 5 },
           })),
         ],
         hooks: { setCursor: [(self) => setPointed(self.cursor.idx ?? null)] },
@@ -165,6 +179,11 @@ function LegendLine({ color, dash }: { color: string; dash?: readonly number[] }
       <path d="M0 2h14" stroke={`var(${color})`} strokeWidth="2.5" strokeDasharray={dash?.join(" ")} />
     </svg>
   );
+}
+
+function hasSingleValue(self: uPlot, series: number): boolean {
+  const values = self.data[series] as readonly (number | null | undefined)[] | undefined;
+  return values?.filter((value) => value !== null && value !== undefined).length === 1;
 }
 
 function formatValue(value: number | null | undefined, format: (value: number) => string): string {

@@ -63,6 +63,7 @@ function Frame() {
     "/": () => setPalette("jump"),
     "?": () => setPalette("keys"),
     n: () => mayEnqueue && void navigate({ to: "/jobs/new" }),
+    "g c": () => void navigate({ to: "/scaling" }),
     "g o": () => void navigate({ to: "/" }),
     "g j": () => void navigate({ to: "/jobs" }),
     "g w": () => void navigate({ to: "/workflows" }),

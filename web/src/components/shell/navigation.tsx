@@ -5,6 +5,7 @@ import {
   LayoutList,
   ListChecks,
   Lock,
+  Scaling,
   ScrollText,
   Server,
   Skull,
@@ -36,11 +37,11 @@ export const NAVIGATION: readonly { readonly title: string; readonly places: rea
     ],
   },
   {
-    // Reserved for the page of the autoscaler, after the workers.
     title: "Capacity",
     places: [
       { to: "/queues", label: "Queues", icon: LayoutList, key: "q" },
       { to: "/workers", label: "Workers", icon: Server, key: "k" },
+      { to: "/scaling", label: "Scaling", icon: Scaling, key: "c" },
       { to: "/locks", label: "Locks", icon: Lock, key: "l" },
     ],
   },

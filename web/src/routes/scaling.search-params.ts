@@ -1,0 +1,13 @@
+/** Search params of the scaling page. */
+
+import type { Range } from "@/api/metrics-history";
+import { oneOfParam } from "@/lib/parse-search-params";
+
+export interface ScalingSearch {
+  /** Range of the charts; one hour by default. */
+  readonly range?: Exclude<Range, "hour">;
+}
+
+export function readScalingSearch(search: Record<string, unknown>): ScalingSearch {
+  return { range: oneOfParam(search.range, ["day", "month"]) };
+}

@@ -8,6 +8,7 @@ import inspect
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,12 +37,25 @@ def worker_for(folder: Path) -> Generator[None, None, None]:
         yield
         return
     words = [sys.executable, "-m", "rota.cli.main", "worker", f"{modules[0]}:rota", "--grace", "1"]
-    worker = subprocess.Popen(words)
+    worker = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    has_started = threading.Event()
+    threading.Thread(target=_read_log, args=(worker, has_started), daemon=True).start()
     try:
+        if not has_started.wait(TIMEOUT_S):
+            raise TimeoutError("the worker of the page does not start")
         yield
     finally:
         worker.terminate()
         worker.wait(30)
+
+
+def _read_log(worker: subprocess.Popen[str], has_started: threading.Event) -> None:
+    """Copies the log of a worker. A reader goes on when it says that the worker runs."""
+    assert worker.stderr is not None
+    for line in worker.stderr:
+        print(line, end="", file=sys.stderr, flush=True)
+        if " serves " in line:
+            has_started.set()
 
 
 async def run_blocks(found: list[Block], page: Path) -> None:

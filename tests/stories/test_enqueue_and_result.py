@@ -6,7 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from rota import InvalidArguments
+from rota import InvalidArguments, Rota
+from tests.servers import Server
 
 
 @pytest.mark.requirement("S0-1", "S4-4", "S2-21")
@@ -37,3 +38,13 @@ async def test_a_task_is_still_a_function(shop: ModuleType) -> None:
 async def test_arguments_that_do_not_fit_are_refused_when_they_are_enqueued(shop: ModuleType) -> None:
     with pytest.raises(InvalidArguments, match="amount"):
         await shop.price.enqueue("three", each=2.5)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_program_without_the_code_enqueues_by_name(valkey: Server, namespace: str) -> None:
+    async with Rota(valkey.url, namespace=namespace) as other:
+        job = await other.send("price", 3, each=2.5)
+
+        assert await job.result(timeout=10) == 7.5
+        with pytest.raises(InvalidArguments, match="amount"):
+            await other.send("price", "three", each=2.5)

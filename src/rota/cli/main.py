@@ -14,7 +14,7 @@ import click
 
 from rota.cli.common_options import Settings, common_options
 from rota.cli.output import clean
-from rota.cli.suggestions import did_you_mean
+from rota.core.did_you_mean import did_you_mean
 from rota.errors import (
     ConfigurationError,
     IdInUse,

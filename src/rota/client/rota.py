@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
+from rota.client.announced_tasks import AnnouncedTasks
 from rota.client.bulk_operations import Operations
 from rota.client.context import Context
 from rota.client.dead_letters import DeadLetters
@@ -43,7 +44,7 @@ from rota.core.same_id_policy import OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.shards import MAX_SHARDS
 from rota.core.state_transitions import JobState
-from rota.errors import IdInUse, InvalidOption, WorkerNotFound, WrongState
+from rota.errors import IdInUse, InvalidArguments, InvalidOption, WorkerNotFound, WrongState
 from rota.store.reads import LockPage, Page, QueueInfo, WorkerInfo, merge_shards
 from rota.store.redis.retrying_client import MAX_PATIENCE_S
 
@@ -108,6 +109,7 @@ class Rota:
         self.error_hooks: list[ErrorHook] = []
         self.tasks = Registry(max_payload, codec)
         self._enqueuer = Enqueuer(self._sessions, self.tasks, self.middleware)
+        self._announced = AnnouncedTasks(self._enqueuer)
         self.dead = DeadLetters(self._sessions)
         self.operations = Operations(self._sessions, self.tasks)
         self.workflows = Workflows(self._sessions)
@@ -330,7 +332,32 @@ class Rota:
         """
         return await self._enqueuer.enqueue_all(calls, on_refused)
 
+    async def send(self, task: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Stores a job of a task by its name: `await rota.send("resize", width=640)`.
+
+        The task may be another program's: the arguments are checked against the schema that its workers announce, and
+        it gets the queue and options that it declares. For other options, see `announced_task`. Raises UnknownTask if
+        no worker has ever announced the task, InvalidArguments if the arguments do not fit.
+        """
+        found = await self.announced_task(task)
+        try:
+            call = found.call(*args, **kwargs)
+        except InvalidArguments:
+            await self._announced.refresh()  # a newer worker may take them
+            call = (await self.announced_task(task)).call(*args, **kwargs)
+        return await self._enqueuer.enqueue(call)
+
+    async def announced_task(self, name: str) -> Task[..., Any, Any]:
+        """Returns a task by its name, to be enqueued: with options, in bulk, or as a step of a workflow.
+
+        `task = await rota.announced_task("resize")`, then `await task.using(delay=60).enqueue(width=640)`. A task that
+        this program declares is returned as it is. Raises UnknownTask.
+        """
+        return self.tasks.get(name) if name in self.tasks else await self._announced.get(name)
+
     enqueue_sync = sync_method(enqueue)
+    send_sync = sync_method(send)
+    announced_task_sync = sync_method(announced_task)
 
     @overload
     def enqueue_many_sync(self, calls: Iterable[Call[R]], *, on_refused: Literal["raise"] = ...) -> list[Job[R]]: ...

@@ -6,22 +6,15 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
+from rota.client.announced_tasks import FRESH_S, make_stand_in
 from rota.client.rota import Rota, enqueuer_of
 from rota.client.session import checked_session
-from rota.client.task_arguments import Signature
 from rota.client.tasks import Task
-from rota.core.ids import DEFAULT_QUEUE, checked_task_name
-from rota.core.job_options import Options
 from rota.core.json_schema_validator import find_mismatch, is_array
 from rota.errors import InvalidArguments, InvalidOption
 
-#: Cache time of announced tasks.
-FRESH_S: Final = 5.0
 #: Maximum number of cached unknown names.
 MAX_UNKNOWN: Final = 1_000
 
@@ -82,7 +75,7 @@ class TaskCatalog:
 
     def _unknown_task(self, name: str) -> Task[Any, Any, Any]:
         try:
-            return _stand_in_task(self._rota, name, DEFAULT_QUEUE)
+            return make_stand_in(enqueuer_of(self._rota), name, {})
         except InvalidOption as error:  # the field of a request that names the task
             raise InvalidOption("type", error.reason) from error
 
@@ -134,67 +127,11 @@ def _of_program(task: Task[Any, Any, Any]) -> KnownTask:
 
 
 def _of_worker(rota: Rota, name: str, announced: Mapping[str, Any]) -> KnownTask:
-    defaults = _as_keywords(msgspec.convert(announced.get("options", {}), Options))
     return KnownTask(
-        task=_stand_in_task(rota, name, announced.get("queue", DEFAULT_QUEUE), defaults, announced.get("index", ())),
+        task=make_stand_in(enqueuer_of(rota), name, announced),
         source="worker",
         schema=announced.get("schema"),
         positional=announced.get("positional", ()),
         doc=announced.get("doc", ""),
         run_in=announced.get("run_in", ""),
     )
-
-
-def _stand_in_task(
-    rota: Rota, name: str, queue: str, defaults: Mapping[str, Any] | None = None, index: Sequence[str] = ()
-) -> Task[Any, Any, Any]:
-    """Returns a task of which only the name, the queue and the defaults are known. It can be enqueued but not run."""
-
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("this process cannot run the task")
-
-    task: Task[Any, Any, Any] = Task(
-        enqueuer_of(rota),
-        stand_in,
-        name=checked_task_name(name),
-        queue=queue,
-        run_in=None,
-        index=(),
-        defaults=defaults or {},
-        signature=_AnySignature(name, stand_in),
-    )
-    task.index = tuple(index)
-    return task
-
-
-class _AnySignature(Signature):
-    """The signature of a task whose function is not here: it accepts any JSON."""
-
-    def _check(self, encoded: bytes, *, is_positional: bool) -> None:
-        """Accepts all arguments: the worker checks them."""
-
-    def _check_untyped(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Accepts all arguments: they were read from JSON."""
-
-
-def _as_keywords(options: Options) -> dict[str, Any]:
-    """Converts effective options to keyword arguments of a task: in seconds, and only those that are set."""
-    given: dict[str, Any] = {
-        "priority": options.priority,
-        "retry": options.retry,
-        "max_stalls": options.max_stalls,
-        "keep": options.keep,
-        "at_most_once": options.at_most_once,
-        "tags": options.tags,
-        "meta": options.meta,
-    }
-    if options.progress_timeout_ms is not None:
-        given["progress_timeout"] = options.progress_timeout_ms / 1000
-    given["timeout"] = None if options.timeout_ms is None else options.timeout_ms / 1000
-    if options.lock:
-        given["lock"] = options.lock
-    if options.expires_ms is not None:
-        given["expires"] = options.expires_ms / 1000
-    if options.expires_at is not None:
-        given["expires"] = datetime.fromtimestamp(options.expires_at / 1000, UTC)
-    return given

@@ -13,8 +13,8 @@ from rota.cli.audit import user
 from rota.cli.common_options import Settings, common_options
 from rota.cli.complete_names_from_store import complete_queue, complete_task
 from rota.cli.connection import connected, run
-from rota.cli.suggestions import did_you_mean
 from rota.cli.user_app import application
+from rota.core.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from rota.client.job import Job

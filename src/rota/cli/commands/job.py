@@ -12,7 +12,7 @@ from rota.cli.common_options import Settings, common_options
 from rota.cli.complete_names_from_store import complete_job_id, complete_queue, complete_task
 from rota.cli.confirmation import confirm
 from rota.cli.connection import connected, run
-from rota.cli.suggestions import did_you_mean
+from rota.core.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from rota.client.rota import Rota

@@ -143,3 +143,34 @@ async def test_a_viewer_sees_jobs_and_can_change_none(guarded: Site, page: Page)
     await expect(page.get_by_role("link", name="New job")).to_have_count(0)
     await page.goto("/jobs/new")
     await expect(page.get_by_text("You cannot enqueue jobs")).to_be_visible()
+
+
+async def test_a_click_anywhere_in_a_row_opens_the_job(site: Site, page: Page) -> None:
+    ids = await fill(site)
+    await page.goto("/jobs?queue=mail&order=oldest")
+    found = await row(page, "letter-1")
+
+    await found.get_by_role("checkbox").click()
+    await expect(page.get_by_role("toolbar", name="Selected jobs")).to_be_visible()
+    await found.get_by_role("gridcell").filter(has_text="reader-1").click()
+
+    await expect(page).to_have_title(f"{ids[1]} · Rota")
+
+
+async def test_rows_show_arguments_and_durations_in_columns_of_their_own(site: Site, page: Page) -> None:
+    await site.start_worker()
+    job = await site.tasks.greet.using(id="letter-1").enqueue("reader-1")
+    await site.until(job, JobState.COMPLETED)
+    await page.goto("/jobs")
+
+    found = await row(page, "letter-1")
+    await expect(found.get_by_role("gridcell").filter(has_text="to reader-1")).to_be_visible()
+    for column in ("Arguments", "Waited", "Ran"):
+        await expect(page.get_by_role("columnheader", name=column, exact=True)).to_be_visible()
+    await expect(page.get_by_role("columnheader", name="Worker")).to_have_count(0)
+    await expect(found.get_by_text("ago")).to_be_visible()
+
+    await page.goto("/jobs?since=1h")
+
+    await expect((await row(page, "letter-1")).get_by_text(re.compile(r"^\d+ \w{3} \d\d:\d\d:\d\d$"))).to_be_visible()
+    await expect((await row(page, "letter-1")).get_by_text("ago")).to_have_count(0)

@@ -1,4 +1,4 @@
-import { formatDuration, formatExact, formatRelative } from "@/lib/format-time";
+import { formatClock, formatDay, formatDuration, formatExact, formatRelative } from "@/lib/format-time";
 import { useNow } from "@/lib/server-clock";
 import { useTimeZone } from "@/lib/time-zone-setting";
 
@@ -10,6 +10,17 @@ export function RelativeTime({ at }: { at: string | null | undefined }) {
   return (
     <time dateTime={at} title={formatExact(at, zone)} className="tabular-nums whitespace-nowrap">
       {formatRelative(at, now)}
+    </time>
+  );
+}
+
+/** "18 Nov 03:00:12", in the zone of the settings; the exact time is its title. */
+export function AbsoluteTime({ at }: { at: string | null | undefined }) {
+  const zone = useTimeZone();
+  if (!at) return <span className="text-muted">–</span>;
+  return (
+    <time dateTime={at} title={formatExact(at, zone)} className="tabular-nums whitespace-nowrap">
+      {formatDay(at, zone)} {formatClock(at, zone)}
     </time>
   );
 }

@@ -11,6 +11,7 @@ import { jobsQuery, type Order } from "@/api/job-list";
 import { filterSuggestionsQuery } from "@/api/name-suggestions";
 import { queryKeys } from "@/api/query-keys";
 import { useHasRole, useSession } from "@/api/session";
+import { tasksQuery } from "@/api/tasks";
 import { BulkOperationDialog, type DialogTarget } from "@/components/bulk-operations/bulk-operation-dialog";
 import { RunningOperationsList } from "@/components/bulk-operations/running-operations-list";
 import { Button } from "@/components/buttons";
@@ -19,6 +20,7 @@ import { actionTarget, allowedActions } from "@/components/jobs/bulk-actions-for
 import { JobFilterBar } from "@/components/jobs/job-filter-bar";
 import { JobListFooter } from "@/components/jobs/job-list-footer";
 import { JobTable } from "@/components/jobs/job-table";
+import type { RowDisplay } from "@/components/jobs/job-table-cells";
 import { SavedViewsMenu } from "@/components/jobs/saved-views-menu";
 import { SelectedJobsBar } from "@/components/jobs/selected-jobs-bar";
 import { ShowArrivedJobsButton } from "@/components/jobs/show-arrived-jobs-button";
@@ -28,6 +30,7 @@ import { PageLayout } from "@/components/page-layout";
 import { JOB_STATES, type JobState } from "@/lib/job-and-workflow-states";
 import { toFilter, toTokens, type Filter } from "@/lib/job-filter";
 import { type SuggestionSource } from "@/lib/job-filter-suggestions";
+import { UNKNOWN_PARAMETERS } from "@/lib/job-arguments";
 import { useKeyboardShortcuts } from "@/lib/use-keyboard-shortcuts";
 import { useMutationWithToast } from "@/lib/use-mutation-with-toast";
 import { useRowSelection } from "@/lib/use-row-selection";
@@ -123,6 +126,7 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
   const { selection, ...select } = useRowSelection(rows);
   const [dialog, setDialog] = useState<{ action: BulkAction; target: DialogTarget } | null>(null);
   const isFiltered = Object.keys(filter).length > 0;
+  const display = useRowDisplay(filter);
   const actions = useMemo(
     () =>
       allowedActions(selection, rows, filter).filter(
@@ -140,6 +144,7 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
         <JobTable
           rows={rows}
           gone={list.gone}
+          display={display}
           selection={selection}
           isSelectable={mayAct}
           onToggle={select.toggle}
@@ -188,6 +193,18 @@ function JobList({ filter, order, counts, onClear }: JobListProps) {
       )}
     </>
   );
+}
+
+/** Indexed arguments come first in a row, and times are absolute once a time range is chosen. */
+function useRowDisplay({ since, until }: Filter): RowDisplay {
+  const tasks = useQuery(tasksQuery).data;
+  return useMemo(() => {
+    const known = new Map(tasks?.map((task) => [task.name, task]));
+    return {
+      hasAbsoluteTimes: since !== undefined || until !== undefined,
+      parametersOf: (task) => known.get(task) ?? UNKNOWN_PARAMETERS,
+    };
+  }, [tasks, since, until]);
 }
 
 /** The server's default comes first: next to start for a waiting state, otherwise newest first. */

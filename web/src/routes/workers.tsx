@@ -97,8 +97,9 @@ export function WorkersRoute() {
           error={drain.error}
           onConfirm={() => drain.mutate(draining)}
         >
-          It finishes{" "}
-          {draining.running.length === 0 ? "task name" : formatPlural(draining.running.length, "running job")}, claims
+          {draining.running.length === 0
+            ? "It runs no job now. It claims"
+            : `It finishes ${formatPlural(draining.running.length, "running job")}, claims`}{" "}
           no more jobs, and its process exits. This cannot be undone; a process manager may start it again.
         </ConfirmDialog>
       )}

@@ -1,10 +1,15 @@
 /** The cells of a job row, shared by the table and the phone layout. */
 
+import { createContext, useContext } from "react";
+
 import type { Job } from "@/api/job-list";
 import { ProgressBar } from "@/components/progress-bar";
-import { RelativeTime, Duration } from "@/components/relative-time-and-duration";
+import { AbsoluteTime, Duration, RelativeTime } from "@/components/relative-time-and-duration";
 import { formatPlural } from "@/lib/format-number";
 import type { JobState } from "@/lib/job-and-workflow-states";
+import { summarizeArguments, UNKNOWN_PARAMETERS, type TaskParameters } from "@/lib/job-arguments";
+
+const NOTHING = <span className="text-muted">–</span>;
 
 /** The ID without the queue, which has its own column. */
 export function shortId(job: Pick<Job, "jobId">): string {
@@ -13,23 +18,50 @@ export function shortId(job: Pick<Job, "jobId">): string {
 
 const WAITING: ReadonlySet<JobState> = new Set(["SCHEDULED", "BLOCKED", "PENDING"]);
 
+/** How the rows of a list are shown. */
+export interface RowDisplay {
+  /** Inside a chosen time range "8 h ago" would be the same in every row: the times themselves are shown. */
+  readonly hasAbsoluteTimes: boolean;
+  readonly parametersOf: (task: string) => TaskParameters;
+}
+
+const RowDisplayContext = createContext<RowDisplay>({
+  hasAbsoluteTimes: false,
+  parametersOf: () => UNKNOWN_PARAMETERS,
+});
+
+export const RowDisplayProvider = RowDisplayContext.Provider;
+
 /** The start time of a scheduled job, otherwise the enqueue time. */
 export function EnqueuedOrDue({ job }: { job: Job }) {
   const isDue = job.status === "SCHEDULED" && job.due_at !== null;
-  return <RelativeTime at={isDue ? job.due_at : job.enqueued_at} />;
+  const at = isDue ? job.due_at : job.enqueued_at;
+  return useContext(RowDisplayContext).hasAbsoluteTimes ? <AbsoluteTime at={at} /> : <RelativeTime at={at} />;
 }
 
-/** The waiting time of a waiting job, otherwise the running time. */
-export function WaitedOrRan({ job }: { job: Job }) {
-  if (job.status === "SCHEDULED") return <span className="text-muted">–</span>;
-  if (WAITING.has(job.status)) {
-    return (
-      <span className="text-muted">
-        <Duration from={job.due_at ?? job.enqueued_at} />
-      </span>
-    );
-  }
-  if (job.claimed_at === null) return <span className="text-muted">–</span>;
+/** The arguments, the indexed ones first. */
+export function Arguments({ job }: { job: Job }) {
+  const { parametersOf } = useContext(RowDisplayContext);
+  const text = summarizeArguments(job.data, parametersOf(job.type));
+  return (
+    <span className="block truncate" title={text}>
+      {text}
+    </span>
+  );
+}
+
+/** From the moment the job could start to the latest claim, or until now. */
+export function Waited({ job }: { job: Job }) {
+  const since = job.due_at ?? job.enqueued_at;
+  if (job.status === "BLOCKED" || job.status === "PENDING") return <Duration from={since} />;
+  if (job.status === "SCHEDULED" || job.claimed_at === null) return NOTHING;
+  // A job that was brought forward was claimed before its due time.
+  return <Duration from={since > job.claimed_at ? job.enqueued_at : since} until={job.claimed_at} />;
+}
+
+/** The duration of the latest attempt. */
+export function Ran({ job }: { job: Job }) {
+  if (job.claimed_at === null || WAITING.has(job.status)) return NOTHING;
   return <Duration from={job.claimed_at} until={job.ended_at} />;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The virtualised job table: only the rows in view exist. Rows are selected with the mouse (click, shift-click) or the keyboard
- * (arrows, x, shift and arrows); Enter opens one.
+ * The virtualised job table: only the rows in view exist. A click or Enter opens a job. Rows are selected with their
+ * check boxes, with ctrl-click and shift-click, or with the keyboard (arrows, x, shift and arrows).
  */
 
 import { Link } from "@tanstack/react-router";
@@ -20,7 +20,17 @@ import {
 
 import type { Job } from "@/api/job-list";
 import { JobStateBadge } from "@/components/badges";
-import { AttemptCount, ErrorOrProgress, shortId, WaitedOrRan, EnqueuedOrDue } from "@/components/jobs/job-table-cells";
+import {
+  Arguments,
+  AttemptCount,
+  EnqueuedOrDue,
+  ErrorOrProgress,
+  Ran,
+  RowDisplayProvider,
+  shortId,
+  Waited,
+  type RowDisplay,
+} from "@/components/jobs/job-table-cells";
 import { classNames } from "@/lib/class-names";
 import { priorityName } from "@/lib/job-priorities";
 import { runKey } from "@/lib/run-key";
@@ -40,24 +50,26 @@ const COLUMNS = helper.columns([
   helper.display({ id: "state", header: "State", cell: ({ row }) => <JobStateBadge state={row.original.status} /> }),
   helper.display({ id: "id", header: "ID", cell: ({ row }) => <IdLink job={row.original} /> }),
   helper.accessor("type", { header: "Task" }),
+  helper.display({ id: "arguments", header: "Arguments", cell: ({ row }) => <Arguments job={row.original} /> }),
   helper.accessor("queue", { header: "Queue" }),
   helper.accessor("priority", { header: "Priority", cell: (cell) => priorityName(cell.getValue()) }),
   helper.display({ id: "attempts", header: "Attempts", cell: ({ row }) => <AttemptCount job={row.original} /> }),
   helper.display({ id: "when", header: "Enqueued / due", cell: ({ row }) => <EnqueuedOrDue job={row.original} /> }),
-  helper.display({ id: "took", header: "Waited / ran", cell: ({ row }) => <WaitedOrRan job={row.original} /> }),
-  helper.accessor("worker", { header: "Worker", cell: ({ getValue }) => <WorkerName name={getValue()} /> }),
+  helper.display({ id: "waited", header: "Waited", cell: ({ row }) => <Waited job={row.original} /> }),
+  helper.display({ id: "ran", header: "Ran", cell: ({ row }) => <Ran job={row.original} /> }),
   helper.display({ id: "note", header: "Error / progress", cell: ({ row }) => <ErrorOrProgress job={row.original} /> }),
 ]);
 
 /** The grid columns are in styles.css. */
 const GRID = "job-table-grid";
 /** Columns that are hidden on narrow screens. */
-const WIDE_ONLY: ReadonlySet<string> = new Set(["priority", "worker"]);
+const WIDE_ONLY: ReadonlySet<string> = new Set(["priority", "attempts"]);
 
 interface JobTableProps {
   rows: readonly Job[];
   gone: ReadonlySet<string>;
   selection: Selection;
+  display: RowDisplay;
   /** Whether the user may act on a selection. */
   isSelectable: boolean;
   onToggle: (row: number, isRange: boolean) => void;
@@ -133,11 +145,17 @@ export function JobTable(props: JobTableProps) {
 
   function onRowClick(event: MouseEvent<HTMLDivElement>, row: number) {
     setFocused(row);
-    if (!isSelectable || (event.target as HTMLElement).closest("a, input, label, button")) return;
-    if (event.shiftKey) {
+    if ((event.target as HTMLElement).closest("a, input, label, button")) return;
+    if (isSelectable && event.shiftKey) {
       window.getSelection()?.removeAllRanges();
       onToggle(row, true);
-    } else if (event.ctrlKey || event.metaKey) onToggle(row, false);
+    } else if (event.ctrlKey || event.metaKey) {
+      if (isSelectable) onToggle(row, false);
+    } else if (window.getSelection()?.isCollapsed !== false) {
+      // Marking a text to copy it ends with a click, too.
+      const job = rows[row];
+      if (job !== undefined) onOpen(job);
+    }
   }
 
   const now: RowActions = { onFocus: setFocused, onClick: onRowClick, onKeyDown, onToggle };
@@ -152,68 +170,70 @@ export function JobTable(props: JobTableProps) {
     [rows, selection],
   );
   return (
-    <div
-      role="grid"
-      aria-label="Jobs"
-      aria-rowcount={-1}
-      aria-multiselectable={isSelectable || undefined}
-      className="min-w-0 border-y bg-surface md:rounded-lg md:border-x"
-    >
-      {isWide && (
-        <div
-          role="row"
-          className={classNames(GRID, "sticky top-12 z-10 h-9 items-center rounded-t-lg border-b bg-surface text-xs")}
-        >
-          <div role="columnheader" className="flex h-full items-center justify-center">
-            {isSelectable && (
-              <input
-                type="checkbox"
-                aria-label="Select all loaded jobs"
-                className="size-4 accent-(--accent)"
-                checked={areAllSelected}
-                onChange={onToggleAll}
-              />
-            )}
-            {!isSelectable && <span className="sr-only">Selection</span>}
-          </div>
-          {table.getHeaderGroups()[0]?.headers.map((header) => (
-            <div
-              key={header.id}
-              role="columnheader"
-              className={classNames(
-                "truncate px-2 font-medium text-muted",
-                WIDE_ONLY.has(header.id) && "hidden xl:block",
+    <RowDisplayProvider value={props.display}>
+      <div
+        role="grid"
+        aria-label="Jobs"
+        aria-rowcount={-1}
+        aria-multiselectable={isSelectable || undefined}
+        className="min-w-0 border-y bg-surface md:rounded-lg md:border-x"
+      >
+        {isWide && (
+          <div
+            role="row"
+            className={classNames(GRID, "sticky top-12 z-10 h-9 items-center rounded-t-lg border-b bg-surface text-xs")}
+          >
+            <div role="columnheader" className="flex h-full items-center justify-center">
+              {isSelectable && (
+                <input
+                  type="checkbox"
+                  aria-label="Select all loaded jobs"
+                  className="size-4 accent-(--accent)"
+                  checked={areAllSelected}
+                  onChange={onToggleAll}
+                />
               )}
-            >
-              <FlexRender header={header} />
+              {!isSelectable && <span className="sr-only">Selection</span>}
             </div>
-          ))}
+            {table.getHeaderGroups()[0]?.headers.map((header) => (
+              <div
+                key={header.id}
+                role="columnheader"
+                className={classNames(
+                  "truncate px-2 font-medium text-muted",
+                  WIDE_ONLY.has(header.id) && "hidden xl:block",
+                )}
+              >
+                <FlexRender header={header} />
+              </div>
+            ))}
+          </div>
+        )}
+        <div ref={list} role="rowgroup" className="relative" style={{ height: virtual.getTotalSize() }}>
+          {items.map((item, place) => {
+            const model = models[place];
+            if (model === undefined) return null;
+            const key = runKey(model.original);
+            return (
+              <JobRow
+                key={key}
+                model={model}
+                job={model.original}
+                index={item.index}
+                top={item.start - margin}
+                height={item.size}
+                isWide={isWide}
+                isSelectable={isSelectable}
+                isSelected={selection.isAll || selection.keys.has(key)}
+                isGone={props.gone.has(key)}
+                isTabStop={item.index === tabStop}
+                actions={actions}
+              />
+            );
+          })}
         </div>
-      )}
-      <div ref={list} role="rowgroup" className="relative" style={{ height: virtual.getTotalSize() }}>
-        {items.map((item, place) => {
-          const model = models[place];
-          if (model === undefined) return null;
-          const key = runKey(model.original);
-          return (
-            <JobRow
-              key={key}
-              model={model}
-              job={model.original}
-              index={item.index}
-              top={item.start - margin}
-              height={item.size}
-              isWide={isWide}
-              isSelectable={isSelectable}
-              isSelected={selection.isAll || selection.keys.has(key)}
-              isGone={props.gone.has(key)}
-              isTabStop={item.index === tabStop}
-              actions={actions}
-            />
-          );
-        })}
       </div>
-    </div>
+    </RowDisplayProvider>
   );
 }
 
@@ -253,7 +273,7 @@ const JobRow = memo(
         title={isGone ? "Changed since the list was loaded; no longer matches the filter" : undefined}
         style={{ height: props.height, transform: `translateY(${props.top}px)` }}
         className={classNames(
-          "absolute top-0 left-0 w-full items-center border-b contain-strict border-line/60 text-[13px] outline-offset-[-2px]",
+          "absolute top-0 left-0 w-full cursor-pointer items-center border-b contain-strict border-line/60 text-[13px] outline-offset-[-2px]",
           isWide ? GRID : "flex",
           isSelected ? "bg-accent-soft" : "hover:bg-sunken/60",
           isGone && "opacity-60",
@@ -321,21 +341,16 @@ function IdLink({ job }: { job: Job }) {
   );
 }
 
-function WorkerName({ name }: { name: string | null }) {
-  return (
-    <span className="block truncate font-mono text-xs" title={name ?? undefined}>
-      {name}
-    </span>
-  );
-}
-
-/** Two lines: state, task and time; ID and error or progress. */
+/** Two lines: state, task, arguments and time; ID and error or progress. */
 function PhoneRow({ job, isIndented }: { job: Job; isIndented: boolean }) {
   return (
     <div role="gridcell" className={classNames("flex min-w-0 flex-1 flex-col gap-0.5 pr-4", isIndented && "pl-4")}>
       <div className="flex min-w-0 items-center gap-2">
         <JobStateBadge state={job.status} />
-        <span className="min-w-0 flex-1 truncate font-medium">{job.type}</span>
+        <span className="max-w-[45%] shrink-0 truncate font-medium">{job.type}</span>
+        <span className="min-w-0 flex-1 text-xs text-muted">
+          <Arguments job={job} />
+        </span>
         <span className="shrink-0 text-xs text-muted">
           <EnqueuedOrDue job={job} />
         </span>

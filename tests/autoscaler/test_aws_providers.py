@@ -132,6 +132,7 @@ async def launch(provider: Ec2Provider, *tokens: str) -> list[str]:
     return [each for token in tokens for each in await provider.launch(1, token)]
 
 
+@pytest.mark.requirement("S2-27")
 async def test_instances_are_launched_listed_and_terminated(account: Account) -> None:
     provider = account.provider()
 
@@ -149,6 +150,7 @@ async def test_fewer_instances_than_asked_for_are_a_success(account: Account) ->
     assert len(await account.provider().launch(3, "partial")) == 1, "of a range, moto launches the minimum"
 
 
+@pytest.mark.requirement("S2-27")
 async def test_a_repeated_launch_starts_nothing(account: Account) -> None:
     """By the same autoscaler, and by another one that has only the stored token."""
     ids = await account.provider().launch(1, "lost-reply")

@@ -68,6 +68,7 @@ def stack() -> Stack:
     return build()
 
 
+@pytest.mark.requirement("S2-28", "S2-32")
 def test_outputs_are_the_variables_of_the_autoscaler(stack: Stack) -> None:
     template = "worker-id"
 
@@ -100,6 +101,7 @@ def test_machines_are_in_private_subnets_with_encrypted_disks(stack: Stack) -> N
         assert len(machine["userData"]) < 16_384, "the limit of EC2"
 
 
+@pytest.mark.requirement("S2-32")
 def test_the_pair_is_in_two_zones_and_has_three_sentinels(stack: Stack) -> None:
     machines = stack.all("aws:ec2/instance:Instance")
 
@@ -163,6 +165,7 @@ def test_no_policy_allows_everything(stack: Stack) -> None:
                 assert all(action.startswith("ec2:Describe") for action in statement["Action"])
 
 
+@pytest.mark.requirement("S2-32")
 def test_workers_are_launched_from_a_template_that_starts_one(stack: Stack) -> None:
     template = stack.all("aws:ec2/launchTemplate:LaunchTemplate")["worker"]
     script = base64.b64decode(template["userData"]).decode()

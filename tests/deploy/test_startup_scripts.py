@@ -122,6 +122,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
+@pytest.mark.requirement("S2-32")
 async def test_a_new_machine_runs_a_worker(machine: Callable[[], Machine], own_server: OwnServers, wheel: Path) -> None:
     server = own_server()
     new = machine()

@@ -479,15 +479,25 @@ class Worker:
         self.name = store.participant
         self._call = 0
 
-    async def claims(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> ClaimReply:
+    async def claims(
+        self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS, task_room: str = ""
+    ) -> ClaimReply:
         """A new claim: the jobs, and how long there is to wait."""
         self._call += 16
-        return await self.claims_again(limit, queue=queue, lease_ms=lease_ms)
+        return await self.claims_again(limit, queue=queue, lease_ms=lease_ms, task_room=task_room)
 
-    async def claims_again(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> ClaimReply:
+    async def claims_again(
+        self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS, task_room: str = ""
+    ) -> ClaimReply:
         """The latest claim, sent again."""
-        token = f"{self.name}-{self._call}"
-        return await self.store.claim(queue, limit, call_number=self._call, claim_token=token, lease_ms=lease_ms)
+        return await self.store.claim(
+            queue,
+            limit,
+            call_number=self._call,
+            claim_token=f"{self.name}-{self._call}",
+            lease_ms=lease_ms,
+            task_room=task_room,
+        )
 
     async def claim(self, limit: int = 1, *, queue: str = QUEUE, lease_ms: int = LEASE_MS) -> list[ClaimedJob]:
         """A new claim: the jobs it brought."""

@@ -767,6 +767,26 @@ async def count_concurrent(subject: str, seconds: float = 0.02) -> int:
     return os.getpid()
 
 
+@rota.task(per_worker=2)
+async def wait_limited(subject: str) -> None:
+    """On the loop, until allowed; two at once in one worker."""
+    await _wait_counted(subject)
+
+
+@rota.task(per_worker=1, run_in="thread")
+def rest_alone(subject: str, seconds: float = 0.01) -> None:
+    """In a thread, one at once in one worker."""
+    note(subject, "begin")
+    time.sleep(seconds)
+    note(subject, "end")
+
+
+async def _wait_counted(subject: str) -> None:
+    note(subject, "begin")
+    await hold("limited")
+    note(subject, "end")
+
+
 @rota.task
 async def sleep(seconds: float = 0.1) -> int:
     await asyncio.sleep(seconds)

@@ -150,6 +150,7 @@ class Rota:
         queue: str = ...,
         run_in: RunIn | None = ...,
         index: Sequence[str] = ...,
+        per_worker: int | None = ...,
         priority: Priority = ...,
         lock: str = ...,
         on_same_id: OnSameId = ...,
@@ -172,18 +173,27 @@ class Rota:
         queue: str = DEFAULT_QUEUE,
         run_in: RunIn | None = None,
         index: Sequence[str] = (),
+        per_worker: int | None = None,
         **defaults: Any,
     ) -> Any:
         """Declares a function as a task: `@rota.task` or `@rota.task(queue="mail", timeout=30, …)`.
 
-        `index` names parameters by whose values its jobs can be searched: `rota.jobs(fields={"user_id": 7})`. The other
-        options are the defaults of its jobs. The function stays callable. Raises TaskConflict when another function has
-        that name.
+        `index` names parameters by whose values its jobs can be searched: `rota.jobs(fields={"user_id": 7})`. A worker
+        runs at most `per_worker` of its jobs at once; other tasks of the queue do not wait for them. The other options
+        are the defaults of its jobs. The function stays callable. Raises TaskConflict when another function has that
+        name.
         """
 
         def declare(declared: Callable[..., Any]) -> Task[Any, Any, Any]:
             return declare_task(
-                self._enqueuer, declared, name=name, queue=queue, run_in=run_in, index=index, defaults=defaults
+                self._enqueuer,
+                declared,
+                name=name,
+                queue=queue,
+                run_in=run_in,
+                index=index,
+                per_worker=per_worker,
+                defaults=defaults,
             )
 
         check_defaults(defaults)

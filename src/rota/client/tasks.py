@@ -47,6 +47,8 @@ R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C")
 H = TypeVar("H")
 UPDATE: Final = Update()
+#: As many jobs as one worker can run at once.
+MAX_PER_WORKER: Final = 10_000
 
 
 class Call(msgspec.Struct, Generic[R], eq=False):
@@ -179,6 +181,7 @@ class Task(Generic[P, R, C]):
         run_in: RunIn | None,
         index: Sequence[str],
         defaults: Mapping[str, Any],
+        per_worker: int | None = None,
         signature: Signature | None = None,
     ) -> None:
         is_async = _is_async(function, "rota.task")
@@ -190,6 +193,8 @@ class Task(Generic[P, R, C]):
             raise InvalidOption("name", f"{self.name!r}: names that end in {SUFFIX} are those of failure handlers")
         self.queue = checked_new_queue(queue)
         self.run_in: RunIn = _run_in(self.name, run_in, is_async=is_async)
+        #: How many of its jobs one worker runs at once; None: as many as the worker has slots.
+        self.per_worker = _checked_per_worker(self.name, per_worker)
         self.defaults = dict(defaults)
         #: Parameters by whose values its jobs can be searched.
         self.index = checked_index(index, list(inspect.signature(function).parameters))
@@ -496,11 +501,19 @@ def declare_task(
     queue: str = DEFAULT_QUEUE,
     run_in: RunIn | None = None,
     index: Sequence[str] = (),
+    per_worker: int | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Task[Any, Any, Any]:
     """Creates a task and adds it to the registry. Raises TaskConflict when another function has its name."""
     task: Task[Any, Any, Any] = Task(
-        client, function, name=name, queue=queue, run_in=run_in, index=index, defaults=defaults or {}
+        client,
+        function,
+        name=name,
+        queue=queue,
+        run_in=run_in,
+        index=index,
+        per_worker=per_worker,
+        defaults=defaults or {},
     )
     task.check_signature()
     client.tasks.add(task)
@@ -555,6 +568,16 @@ def _run_in(name: str, run_in: Any, *, is_async: bool) -> RunIn:
     if run_in == "thread" and is_async:
         raise InvalidOption("run_in", f"task {name!r}: an async def runs on the loop, or in a process")
     return run_in
+
+
+def _checked_per_worker(name: str, per_worker: Any) -> int | None:
+    if per_worker is None:
+        return None
+    if isinstance(per_worker, bool) or not isinstance(per_worker, int) or not 1 <= per_worker <= MAX_PER_WORKER:
+        raise InvalidOption(
+            "per_worker", f"task {name!r}: takes a whole number from 1 to {MAX_PER_WORKER:,}, not {per_worker!r}"
+        )
+    return per_worker
 
 
 def _on_same_id(options: dict[str, Any]) -> OnSameId:

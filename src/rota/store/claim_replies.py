@@ -31,6 +31,8 @@ class ClaimReply(NamedTuple):
     failures_wait_ms: int | None = None
     #: Runs that were taken back from workers whose leases expired.
     lost_runs: tuple[str, ...] = ()
+    #: Runs of full tasks were passed over; the next claim goes on at this rank.
+    passed_until: int | None = None
 
 
 def read_claim_reply(queue: str, claim_token: str, answer: list[bytes]) -> ClaimReply:
@@ -45,7 +47,8 @@ def read_claim_reply(queue: str, claim_token: str, answer: list[bytes]) -> Claim
     words = notices.split()
     failures = next((int(word.removeprefix("fail:")) for word in words if word.startswith("fail:")), None)
     lost = next((word.removeprefix("vanished:").split(",") for word in words if word.startswith("vanished:")), ())
-    return ClaimReply(jobs, int(wait) if wait else None, "outbox" in words, failures, tuple(lost))
+    passed = next((int(word.removeprefix("passed:")) for word in words if word.startswith("passed:")), None)
+    return ClaimReply(jobs, int(wait) if wait else None, "outbox" in words, failures, tuple(lost), passed)
 
 
 def read_push(message: bytes) -> tuple[int, ClaimedJob]:

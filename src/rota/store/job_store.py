@@ -141,10 +141,19 @@ class JobStore:
     # --- workers -----------------------------------------------------------------------------------------------
 
     async def claim(
-        self, queue: str, limit: int, *, call_number: int, claim_token: str, lease_ms: int = LEASE_MS
+        self,
+        queue: str,
+        limit: int,
+        *,
+        call_number: int,
+        claim_token: str,
+        lease_ms: int = LEASE_MS,
+        task_room: str = "",
     ) -> ClaimReply:
         """Leases up to `limit` runs to this participant. `call_number` must grow with each claim of the queue."""
-        request = self.claim_call(queue, limit, call_number=call_number, claim_token=claim_token, lease_ms=lease_ms)
+        request = self.claim_call(
+            queue, limit, call_number=call_number, claim_token=claim_token, lease_ms=lease_ms, task_room=task_room
+        )
         return read_claim_reply(queue, claim_token, await self.redis.run(*request))
 
     def claim_call(
@@ -156,11 +165,12 @@ class JobStore:
         claim_token: str,
         next_claim_token: str = "",
         lease_ms: int = LEASE_MS,
+        task_room: str = "",
     ) -> ScriptCall:
         """The call of a claim, to be sent together with reports. `read_claim_reply` reads the reply.
 
         With `next_claim_token` and fewer than `limit` jobs found, the server keeps the next claim open: it fulfils it
-        with a push, which `read_push` reads.
+        with a push, which `read_push` reads. `task_room` names the tasks that may be full: see `TaskSlots`.
         """
         arguments: list[Argument] = [
             queue,
@@ -172,6 +182,7 @@ class JobStore:
             lease_ms,
             HOUSEKEEPING_BATCH,
             next_claim_token,
+            task_room,
         ]
         return ScriptCall("claim", self.script_keys("claim", queue), arguments)
 

@@ -33,6 +33,8 @@ LOOK_AGAIN_BUSY_S: Final = 0.9
 #: A claim without a reply for this long is given up, if heartbeats are answered. Longer than a round trip over which a
 #: worker can work at all (`SOCKET_TIMEOUT_S`), and well before the lease ends, at which the store must know it.
 OVERDUE_S: Final = 2.0
+#: Runs of full tasks are examined again from the first one no more often than this.
+EXAMINE_AGAIN_S: Final = 0.1
 #: By weight, a claim asks for at least so many jobs, where they are short.
 MIN_WEIGHTED_CLAIM: Final = 30
 
@@ -74,6 +76,12 @@ class ClaimQueue:
     jobs_per_weight: float = 0.0
     #: It had no more jobs. When it has some again, it gets no more than its share for the time since then.
     is_drained: bool = True
+    #: The last claim passed over runs of full tasks (`TaskSlots`).
+    has_passed_over: bool = False
+    #: The rank at which that claim ended: the next one goes on there.
+    passed_until: int = 0
+    #: When these runs may be examined again from the first one.
+    examine_again_at: float = 0.0
     #: When the claim was first sent.
     asked_at: float = -math.inf
     #: The queue of its failure handlers, if that is polled on demand.
@@ -88,6 +96,8 @@ class ClaimQueue:
 
     def next_claim(self, limit: int, *, may_be_pushed: bool, now: float) -> None:
         """Prepares the next claim."""
+        if not self.is_expected_to_have_jobs:
+            self.passed_until = 0  # a poll examines all runs
         self.limit = limit
         self.call_number += 1
         self.claim_token, self.next_claim_token = self.next_claim_token, new_claim_token()
@@ -203,6 +213,7 @@ class ClaimQueues:
         queue.jobs_per_weight += len(reply.jobs) / queue.weight
         has_room = len(reply.jobs) < queue.limit
         queue.is_drained = has_room
+        queue.has_passed_over, queue.passed_until = reply.passed_until is not None, reply.passed_until or 0
         if not has_room:
             queue.may_have_jobs, queue.may_be_pushed = True, False
         elif reply.wait_ms == 0 and not reply.has_outbox:
@@ -216,6 +227,17 @@ class ClaimQueues:
         wait = longest if reply.wait_ms is None else min(longest, reply.wait_ms / 1000)
         # It must not be asked before something is due by the server's clock: 1 ms is added.
         queue.look_at = now + wait + (0.001 if reply.wait_ms is not None else 0)
+
+    def on_freed_task_slot(self, now: float) -> None:
+        """A task is no longer full: its runs that were passed over are claimed, wherever they are."""
+        for queue in self.all:
+            if not queue.has_passed_over:
+                continue
+            queue.may_have_jobs = True
+            if now >= queue.examine_again_at:
+                queue.passed_until, queue.examine_again_at = 0, now + EXAMINE_AGAIN_S
+            else:
+                queue.look_at = min(queue.look_at, queue.examine_again_at)
 
     def recheck_for_burst(self, asked: Sequence[ClaimQueue], failed_in: set[str]) -> None:
         """Marks the queues that attempts which have just been reported may have added jobs to.

@@ -202,6 +202,8 @@ class ClaimReportLoop:
     async def _exchange(self) -> None:
         """Sends all reports with the first claim; then further claims while slots are free and jobs are expected."""
         now = asyncio.get_running_loop().time()
+        if self._running.task_slots.take_freed():
+            self._queues.on_freed_task_slot(now)
         is_first = True
         for queues in self._queues.plan(now):
             is_poll = not queues[0].is_expected_to_have_jobs
@@ -351,6 +353,7 @@ class ClaimReportLoop:
                     call_number=queue.call_number,
                     claim_token=queue.claim_token,
                     next_claim_token=queue.next_claim_token if queue.may_be_pushed else "",
+                    task_room=self._running.task_slots.claim_words(queue.limit, queue.passed_until),
                 )
             )
         return calls
@@ -427,7 +430,8 @@ class ClaimReportLoop:
     def _may_be_pushed(self) -> bool:
         """True when the store may push the next job of a queue: there is a slot for each job that may come so."""
         is_allowed = self._queues.is_claiming and not self._is_burst
-        return is_allowed and self._running.free_slots >= self._queues.pushable
+        jobs = self._queues.pushable
+        return is_allowed and self._running.free_slots >= jobs and self._running.task_slots.has_room_for(jobs)
 
     def _room(self) -> int:
         """How many jobs can be claimed: those that have slots now, or will when the answer comes."""

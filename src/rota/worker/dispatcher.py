@@ -131,7 +131,10 @@ class Dispatcher:
             unknown = ErrorRecord(kind="permanent", type="UnknownTask", message=message)
             self._fail_undispatched(RunningJob(claimed, options), unknown)
             return
-        job = RunningJob(claimed, options, kind)
+        if not self._running.task_slots.take(task):
+            self._reports.add(claimed.queue, Returned(claimed.run, claimed.claim, "unstarted"))
+            return
+        job = RunningJob(claimed, options, kind, counted_task=task)
         older = self._running.add(job)
         if older is not None:
             self.stop(older, "lost")

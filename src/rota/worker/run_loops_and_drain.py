@@ -48,6 +48,7 @@ from rota.worker.runners.protocol import AppDescription
 from rota.worker.running_jobs import RunningJobs
 from rota.worker.schedule_firing_loop import Scheduler
 from rota.worker.shutdown_flags import ShutdownRequests
+from rota.worker.task_slots import TaskSlots, limits_per_worker
 from rota.worker.wait_for_server import until_server_answers
 from rota.worker.workflow_driver import WorkflowDriver
 
@@ -97,7 +98,7 @@ class Supervisor:
         self._store = store
         self._stop = stop
         wake_up = asyncio.Event()
-        self.running = RunningJobs(config.first_concurrency)
+        self.running = RunningJobs(config.first_concurrency, TaskSlots(limits_per_worker(app)))
         self.queues = ClaimQueues(config, wake_up)
         self._reports = ReportBuffer(self.running, wake_up)
         self._progress = ProgressAndLogSender(store)

@@ -12,6 +12,7 @@ from rota.core.job_options import DEFAULT_OPTIONS, Options
 from rota.core.job_record_codec import UndecodableRecord, decode_body
 from rota.store.claim_replies import ClaimedJob
 from rota.worker.deadlines import Deadline, Deadlines
+from rota.worker.task_slots import TaskSlots
 
 if TYPE_CHECKING:
     from rota.worker.runners.pool import RunnerProcess
@@ -36,6 +37,8 @@ class RunningJob:
     #: The handler has ended, or never began, and the report has not been stored yet.
     is_finished: bool = False
     has_slot: bool = False
+    #: The task whose limit `per_worker` it counts towards, until its handler has ended.
+    counted_task: bytes = b""
     deadlines: tuple[Deadline, ...] = ()
 
     @property
@@ -84,6 +87,8 @@ class RunningJobs:
 
     #: How many handlers may run at once. `Autosizer` changes it.
     slots: int = 1
+    #: Slots of tasks with a limit of their own.
+    task_slots: TaskSlots = field(default_factory=lambda: TaskSlots({}))
     by_run: dict[tuple[str, str], RunningJob] = field(default_factory=dict[tuple[str, str], RunningJob])
     waiting: deque[RunningJob] = field(default_factory=deque[RunningJob])
     deadlines: Deadlines = field(default_factory=Deadlines)
@@ -114,6 +119,9 @@ class RunningJobs:
     def finish(self, job: RunningJob) -> None:
         """Frees the slot of a job whose handler has ended. Its lease is held until it is acknowledged."""
         job.is_finished = True
+        if job.counted_task:
+            self.task_slots.release(job.counted_task)
+            job.counted_task = b""
         if job.has_slot:
             job.has_slot = False
             self.busy -= 1

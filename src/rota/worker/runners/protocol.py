@@ -65,7 +65,7 @@ class Quit(msgspec.Struct, array_like=True, tag="quit", gc=False):
 class AppDescription(msgspec.Struct):
     """What the supervisor needs to know about the user's program, which it never imports itself."""
 
-    #: Name of a task -> queue, run_in, schema, positional, index, options, doc.
+    #: Name of a task -> queue, run_in, per_worker, schema, positional, index, options, doc.
     tasks: dict[str, dict[str, Any]] = {}
     #: Name of a failure handler -> task, run_in, options by queue.
     failure_handlers: dict[str, dict[str, Any]] = {}

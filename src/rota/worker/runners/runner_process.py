@@ -439,6 +439,7 @@ def _describe(rota: Rota) -> AppDescription:
         task.name: {
             "queue": task.queue,
             "run_in": task.run_in,
+            "per_worker": task.per_worker,
             "schema": msgspec.to_builtins(task.signature.schema()),
             "positional": task.signature.positional,
             "index": list(task.index),

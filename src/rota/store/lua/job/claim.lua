@@ -20,10 +20,12 @@
 -- ARGV[7] lease_ms
 -- ARGV[8] bound       how many runs promote, expire and reap may move
 -- ARGV[9] next_token  claim token of its next claim, if a push may carry that out; else ""
+-- ARGV[10] task_room  "" or, where tasks may be full: the rank to go on from, then task=room for each of them
 --
 -- Returns fence; ms until something falls due, or ""; words ("outbox": outcomes wait for delivery; "fail:<ms>": when
--- the failure queue is due; "vanished:<run>,…": runs taken back from dead workers); the claimed runs, separated by
--- spaces; their counts, separated by commas ("" for a first attempt; "" if all are); then the job record of each
+-- the failure queue is due; "vanished:<run>,…": runs taken back from dead workers; "passed:<rank>": runs of full
+-- tasks were passed over, and where to go on); the claimed runs, separated by spaces; their counts, separated by
+-- commas ("" for a first attempt; "" if all are); then the job record of each
 
 -- @include detect_server_outage
 -- @include failure_queue_due_time
@@ -35,6 +37,7 @@
 -- @include read_next_due_times
 -- @include replay_reply_of_numbered_call
 -- @include wake_idle_workers
+-- @rare pop_runs_of_tasks_with_room
 -- @rare pop_runs_within_bytes
 -- @rare promote_expire_and_reap_due_runs
 
@@ -84,9 +87,11 @@ if may_move or (may_reap and (is_due(due_times.processing) or is_due(due_times.s
 end
 -- The call has done enough: the worker claims again at once. While expired runs may be pending, nothing is leased.
 if more then limit = is_due(due_times.expiring) and 0 or math.min(limit, bound) end
-local popped, is_cut, reply = {}, false, nil
+local popped, is_cut, reply, passed_until, passed_due = {}, false, nil, nil, nil
 if limit > 0 and not is_paused then
-  if longest and limit * longest > C.CALL_BYTES then
+  if task_room ~= "" then
+    popped, is_cut, passed_until, passed_due = pop_runs_of_tasks_with_room(limit, task_room, longest)
+  elseif longest and limit * longest > C.CALL_BYTES then
     popped, is_cut = pop_runs_within_bytes(limit)
   else
     popped = redis.call("ZPOPMIN", K.pending, limit)
@@ -112,13 +117,19 @@ redis.call("ZREM", K.idle, worker, left_claim(call_number, token))
 if taken < limit then
   local member = next_token == "" and worker or left_claim(call_number + 1, next_token)
   redis.call("ZADD", K.idle, format_integer(now), member)
-else
+elseif not (is_cut and passed_due) then
   -- The worker has no free slot: wake another one for the rest.
   if not is_paused and redis.call("ZCARD", K.pending) > 0 then wake_idle_workers(1) end
+end
+if passed_due then
+  -- Another worker may have room. One that became idle after the latest of these runs became due has seen them all.
+  local idle_since = redis.call("ZRANGE", K.idle, 0, 0, "WITHSCORES")[2]
+  if idle_since and tonumber(idle_since) <= passed_due then wake_idle_workers(1) end
 end
 write_counters(now)
 reply[2] = more and "0" or next_due(due_times, now, reap_from)
 if is_due(due_times.outbox) then reply[3] = "outbox " end
 if due_times.are_rare then reply[3] = reply[3] .. failure_queue_due_time(now) end
+if passed_due then reply[3] = reply[3] .. " passed:" .. format_integer(passed_until) end
 if #stalled_runs > 0 then reply[3] = reply[3] .. " vanished:" .. table.concat(stalled_runs, ",") end
 return reply

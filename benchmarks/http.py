@@ -25,7 +25,7 @@ from fastapi import FastAPI, Response
 from benchmarks.machine import CLIENT_CORES, SERVER_CORES, fine_cpu_of, pinned
 from rota import Rota
 from rota.server import create_app
-from rota.server.request_context import json_response
+from rota.server.request_context_and_permissions import json_response
 from rota.server.schemas.jobs import NewJob, NewJobResponse
 from tests.servers import new_server
 

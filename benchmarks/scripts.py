@@ -28,7 +28,7 @@ from rota.core.job_record_codec import encode_body
 from rota.embedded.launcher import find_binary
 from rota.store.batch_limit_constants import BATCH_BY_VERB
 from rota.store.claim_replies import ClaimedJob
-from rota.store.dependencies import WORKFLOWS, Edge, JobWithParents, ParentOutcome
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, Edge, JobWithParents, ParentOutcome
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
 from rota.store.keys import Keys

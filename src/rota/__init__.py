@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rota.client.dependency_listing import DependencyJob, DependencyPage
     from rota.client.depends import Depends
     from rota.client.encryption import Encrypted
-    from rota.client.error_hooks import FailedAttempt
     from rota.client.events import Event
+    from rota.client.failed_attempt import FailedAttempt
     from rota.client.job import Job
     from rota.client.middleware import Middleware
     from rota.client.overview import Overview
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rota.core.same_id_policy import Ignore, Reject, Update
     from rota.core.schedule import Cron, Every
     from rota.core.state_transitions import CancelOutcome, JobState
-    from rota.core.workflow import WorkflowInfo, WorkflowRecord
+    from rota.core.workflow_record_and_decisions import WorkflowInfo, WorkflowRecord
     from rota.errors import (
         Cancel,
         ConfigurationError,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         WorkflowNotFound,
         WrongState,
     )
-    from rota.store.bulk_operations import OperationInfo
+    from rota.store.bulk_operation_records import OperationInfo
     from rota.store.job_search import DeadLetterGroup
     from rota.store.reads import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
 
@@ -194,7 +194,7 @@ _HOMES: Final = {
     "rota.core.same_id_policy": "Ignore Reject Update",
     "rota.core.schedule": "Cron Every",
     "rota.core.state_transitions": "CancelOutcome JobState",
-    "rota.core.workflow": "WorkflowRecord WorkflowInfo",
+    "rota.core.workflow_record_and_decisions": "WorkflowRecord WorkflowInfo",
     "rota.client.workflow_builder": "WorkflowBuilder Step",
     "rota.errors": (
         "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
@@ -203,7 +203,7 @@ _HOMES: Final = {
         "StoreUnavailable StoreUnsupported TaskConflict TaskSignal Timeout Undecryptable UnknownTask WorkerLost "
         "WorkerNotFound WorkflowFailed WorkflowNotFound WrongState"
     ),
-    "rota.client.error_hooks": "FailedAttempt",
+    "rota.client.failed_attempt": "FailedAttempt",
     "rota.client.events": "Event",
     "rota.client.queue_metrics": "QueueLoad",
     "rota.client.dead_letters": "DeadLetters",
@@ -214,7 +214,7 @@ _HOMES: Final = {
     "rota.client.overview": "Overview",
     "rota.client.dependency_listing": "DependencyJob DependencyPage",
     "rota.client.schedules": "Forecast ScheduledRun ScheduleInfo Schedules",
-    "rota.store.bulk_operations": "OperationInfo",
+    "rota.store.bulk_operation_records": "OperationInfo",
     "rota.store.job_search": "DeadLetterGroup",
     "rota.store.reads": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
     "rota.client.search_suggestions": "SearchSuggestions",

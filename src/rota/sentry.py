@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from rota.client.context import Context
-from rota.client.error_hooks import FailedAttempt
+from rota.client.failed_attempt import FailedAttempt
 from rota.client.middleware import AMBIENT, Middleware
 from rota.core.job_record import JobRecord
 from rota.errors import Cancel, ProcessKilled, RetryLater, Snooze, WorkerLost

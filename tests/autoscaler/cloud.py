@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 
-from rota.autoscaler.provider import Machine, ProviderError, ProviderThrottled
+from rota.autoscaler.machine_provider import Machine, ProviderError, ProviderThrottled
 
 
 class Killed(BaseException):

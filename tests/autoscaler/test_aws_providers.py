@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from moto.server import ThreadedMotoServer
 
-from rota.autoscaler.provider import ProviderError, ProviderThrottled
+from rota.autoscaler.machine_provider import ProviderError, ProviderThrottled
 from rota.autoscaler.providers.auto_scaling_group import AutoScalingGroupProvider
 from rota.autoscaler.providers.aws_client import AwsClient
 from rota.autoscaler.providers.ec2 import Ec2Provider

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rota.autoscaler.provider import ProviderError, ProviderThrottled
+from rota.autoscaler.machine_provider import ProviderError, ProviderThrottled
 from rota.autoscaler.providers.kubernetes import DELETION_COST, KubernetesProvider
 from rota.errors import ConfigurationError
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from rota import InvalidOption, Rota
-from rota.autoscaler.observe import VISIBLE_MS, DemandReader, PoolMachine
+from rota.autoscaler.machine_provider import Machine, ProviderError, ProviderThrottled
 from rota.autoscaler.planner import LEAST_PAUSE_S
-from rota.autoscaler.provider import Machine, ProviderError, ProviderThrottled
+from rota.autoscaler.queue_demand_and_pool_machines import VISIBLE_MS, DemandReader, PoolMachine
 from rota.client.session import checked_session, session_of
 from rota.core.autoscaling.policy_settings import DrainTime, Thresholds
 from rota.store.reads import WorkerInfo

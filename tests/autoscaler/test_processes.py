@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rota import ConfigurationError, Rota
-from rota.autoscaler.provider import ProviderError, ProviderSettings, ProviderThrottled
+from rota.autoscaler.machine_provider import ProviderError, ProviderSettings, ProviderThrottled
 from rota.autoscaler.providers import create_provider
 from rota.autoscaler.providers.exec import ExecProvider
 from rota.autoscaler.providers.local import LocalProvider

@@ -6,7 +6,7 @@ import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from rota import JobState
-from rota.store.bulk_operations import OperationInfo
+from rota.store.bulk_operation_records import OperationInfo
 from tests.browser import keyboard
 from tests.browser.site import Site, row
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, ViewportSize, expect
 
-from rota.autoscaler.provider import ProviderError
+from rota.autoscaler.machine_provider import ProviderError
 from rota.client.session import checked_session
 from rota.server.auth.api_tokens import Role, Tokens
 from tests.autoscaler.cloud import Cloud

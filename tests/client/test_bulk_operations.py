@@ -11,7 +11,7 @@ import pytest
 from rota import InvalidOption, JobState, OperationNotFound, Rota, Task
 from rota.client.bulk_operations import OperationDriver
 from rota.client.session import checked_session, session_of, sessions_of
-from rota.store.bulk_operations import HOLD_MS
+from rota.store.bulk_operation_records import HOLD_MS
 from tests.client.manual_worker import Hand
 from tests.client.test_job_listing import all_numbers, end_all, many
 from tests.eventually import eventually

@@ -23,8 +23,8 @@ from rota import (
     Rule,
     Steps,
 )
+from rota.core.job_index_terms import make_terms
 from rota.core.job_options import Options
-from rota.core.search_terms import make_terms
 from tests.client.manual_worker import Hand, dump, job_keys
 
 NOW = datetime.now(UTC)

@@ -10,7 +10,7 @@ from rota.core.ids import JobRef
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record import AttemptCounts, JobRecord
 from rota.core.state_transitions import JobState
-from rota.core.workflow import StepRecord, StepState, Undo, WorkflowRecord
+from rota.core.workflow_record_and_decisions import StepRecord, StepState, Undo, WorkflowRecord
 
 #: The server's time in these tests, in ms.
 NOW = 1_800_000_000_000

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rota.core.format_iso_time import iso_time, iso_time_or_none
 from rota.core.job_record import HistoryEntry, Progress
-from rota.core.progress_history_and_workflow_json import history_json, progress_json, workflow_summary_json
-from rota.core.workflow import WorkflowInfo
+from rota.core.json_for_cli_and_http import history_json, progress_json, workflow_summary_json
+from rota.core.workflow_record_and_decisions import WorkflowInfo
 from tests.core.records import NOW
 
 

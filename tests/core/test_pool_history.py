@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.autoscaling.pool_history import CARRIED_MS, PoolSample, pool_history
+from rota.core.autoscaling.pool_history_chart import CARRIED_MS, PoolSample, pool_history
 
 MINUTE = 60_000
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.search_terms import (
+from rota.core.job_index_terms import (
     MAX_INDEXED,
     checked_index,
     error_term,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.workflow import (
+from rota.core.workflow_record_and_decisions import (
     ENDED,
     STUCK,
     StepRecord,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.workflow import StepState
+from rota.core.workflow_record_and_decisions import StepState
 from rota.core.workflow_text import MARKS, draw, explain_workflow, mermaid, outcome_of
 from tests.core.records import UNDO, a_step, a_workflow
 

@@ -17,7 +17,7 @@ from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import JobState
 from rota.errors import JobNotFound
-from rota.store.dependencies import HOLD_MS, SLICE, Edge, JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import HOLD_MS, SLICE, Edge, JobWithParents
 from rota.store.enqueue_batcher import IGNORE, NewJob
 from rota.store.report_encoding import Cancelled as GivenUp
 from rota.store.report_encoding import Completed, Failed, Lost, Report, Returned, Snoozed

@@ -16,10 +16,10 @@ import pytest
 
 from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
-from rota.core.workflow import StepRecord, Undo, WorkflowRecord, why_not_resumable
+from rota.core.workflow_record_and_decisions import StepRecord, Undo, WorkflowRecord, why_not_resumable
+from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob
-from rota.store.dependencies import Edge, JobWithParents
-from rota.store.drive_workflows import WorkflowStore
+from rota.store.create_dependents_and_deliver_outcomes import Edge, JobWithParents
 from rota.store.job_store import JobStore
 from rota.store.redis.retrying_client import Argument, RedisClient, ScriptCall
 from rota.store.workflow_records import compensation_id, find_part, gate_parent_name, list_parent_name, workflow_edge

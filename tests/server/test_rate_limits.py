@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from rota import InvalidOption, Rota
 from rota.server.auth.api_tokens import Role, Tokens
-from rota.server.auth.rate_limits import Bucket, Limits, RateLimiter
+from rota.server.auth.request_and_enqueue_rate_limits import Bucket, Limits, RateLimiter
 from tests.server.api import Api, open_api
 
 

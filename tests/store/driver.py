@@ -16,10 +16,10 @@ from rota.core.job_record_codec import UndecodableRecord, decode_body, encode_bo
 from rota.core.lua_constants import SHORT_RECORD
 from rota.core.same_id_policy import OnSameId, Reject, Update
 from rota.core.state_transitions import JobState
-from rota.core.workflow import StepRecord, WorkflowRecord
+from rota.core.workflow_record_and_decisions import StepRecord, WorkflowRecord
+from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob, ClaimReply
-from rota.store.dependencies import Edge, JobWithParents
-from rota.store.drive_workflows import WorkflowStore
+from rota.store.create_dependents_and_deliver_outcomes import Edge, JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult, NewJob
 from rota.store.job_store import LEASE_MS, JobStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys

@@ -10,7 +10,7 @@ from rota.core.ids import JobRef
 from rota.core.job_options import Keep
 from rota.core.state_transitions import JobState
 from rota.store.batch_limit_constants import BATCH_BY_VERB
-from rota.store.dependencies import JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import JobWithParents
 from tests.store.driver import DEFAULT_KEEP, HISTORY, QUEUE, Driver, completed, failed, new_job
 
 HOUR = 3_600_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from rota.store.bulk_operations import HOLD_MS, BulkOperationStore, OperationInfo
+from rota.store.bulk_operation_records import HOLD_MS, BulkOperationStore, OperationInfo
 from tests.store.driver import Driver
 from tests.store.late_copies import recorded
 

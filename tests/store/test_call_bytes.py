@@ -14,10 +14,10 @@ from rota.core.ids import JobRef
 from rota.core.lua_constants import CALL_BYTES, SHORT_RECORD
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import JobState
-from rota.core.workflow import StepRecord
+from rota.core.workflow_record_and_decisions import StepRecord
 from rota.store.batch_limit_constants import BATCH
 from rota.store.claim_replies import ClaimedJob
-from rota.store.dependencies import Edge, JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import Edge, JobWithParents
 from rota.store.job_search import Search, SearchQuery
 from rota.store.job_store import LEASE_MS
 from rota.store.redis.retrying_client import Argument, ScriptCall

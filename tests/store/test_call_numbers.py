@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.lua_constants import REPLY_KEPT_MS
-from rota.store.dependencies import DependencyStore, JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import DependencyStore, JobWithParents
 from rota.store.redis.retrying_client import MAX_PATIENCE_S
 from tests.store.driver import QUEUE, Driver, new_job
 

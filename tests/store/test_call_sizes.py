@@ -14,7 +14,7 @@ import pytest
 from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
 from rota.store.batch_limit_constants import BATCH, BATCH_BY_VERB, HOUSEKEEPING_BATCH, PURGE_BATCH
-from rota.store.dependencies import (
+from rota.store.create_dependents_and_deliver_outcomes import (
     FAILURE_WEIGHT,
     PUBLISH_BATCH,
     SLICE,

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.state_transitions import JobState
 from rota.store.batch_limit_constants import BATCH
-from rota.store.dependencies import WORKFLOWS, ParentOutcome
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, ParentOutcome
 from rota.store.job_store import LEASE_MS
 from tests.store.driver import QUEUE, Driver, completed, new_job, run_of
 

@@ -12,7 +12,7 @@ from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import JobState
 from rota.errors import JobNotFound
-from rota.store.dependencies import JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import JobWithParents
 from tests.store.dependency_helpers import OTHER, QUEUES, THIRD, claim_run, complete_run, fail_run, states_of
 from tests.store.driver import QUEUE, Driver, new_job
 

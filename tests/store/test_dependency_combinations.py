@@ -8,7 +8,7 @@ from rota.core.dependencies import Parent, checked_parents, may_fail
 from rota.core.ids import JobRef
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import JobState
-from rota.store.dependencies import JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult
 from rota.store.job_store import LEASE_MS
 from tests.store.dependency_helpers import OTHER, claim_run, complete_run, fail_run, redrive_run, states_of

@@ -12,7 +12,7 @@ from rota.core.ids import JobRef
 from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import JobState
-from rota.store.dependencies import HOLD_MS, SLICE, DependencyStore, Edge, JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import HOLD_MS, SLICE, DependencyStore, Edge, JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult
 from rota.store.job_store import JobStore
 from rota.store.redis.retrying_client import Argument

@@ -10,7 +10,7 @@ import pytest
 
 from rota.core.dependencies import checked_parents
 from rota.core.ids import JobRef
-from rota.store.dependencies import SLICE, DependencyStore, JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import SLICE, DependencyStore, JobWithParents
 from rota.store.job_store import JobStore
 from rota.store.redis.retrying_client import Argument, ScriptCall
 from rota.store.redis.script_compiler import script

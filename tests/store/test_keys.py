@@ -18,8 +18,8 @@ from rota.core.same_id_policy import Update
 from rota.core.schedule import Every, Schedule
 from rota.core.shards import shard_names
 from rota.errors import InvalidOption
-from rota.store.bulk_operations import BulkOperationStore, OperationInfo
-from rota.store.dependencies import WORKFLOWS, JobWithParents, ParentOutcome
+from rota.store.bulk_operation_records import BulkOperationStore, OperationInfo
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWithParents, ParentOutcome
 from rota.store.http_server_state import HttpServerStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
 from rota.store.redis.hash_slots import slot_of as slot_in_store

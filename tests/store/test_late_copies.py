@@ -12,7 +12,7 @@ import pytest
 
 from rota.core.ids import JobRef
 from rota.core.schedule import Every, Schedule
-from rota.store.bulk_operations import HOLD_MS, BulkOperationStore, OperationInfo
+from rota.store.bulk_operation_records import HOLD_MS, BulkOperationStore, OperationInfo
 from rota.store.claim_replies import ClaimedJob
 from rota.store.http_server_state import HttpServerStore
 from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore

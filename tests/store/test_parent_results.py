@@ -10,7 +10,7 @@ import pytest
 from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
 from rota.core.state_transitions import JobState
-from rota.store.dependencies import WORKFLOWS, Edge, JobWithParents, ParentOutcome
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, Edge, JobWithParents, ParentOutcome
 from tests.store.driver import QUEUE, Driver, new_job, run_of
 
 pytestmark = pytest.mark.usefixtures("check_every_queue")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from rota.store.batch_limit_constants import PURGE_SCANNED
-from rota.store.dependencies import JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import JobWithParents
 from rota.store.job_store import PURGE_BATCH
 from rota.store.redis.retrying_client import Argument
 from tests.store.driver import QUEUE, Driver, new_job

@@ -16,7 +16,7 @@ from rota.core.retry import Fixed, Retry
 from rota.core.same_id_policy import Ignore, OnSameId, Reject, Update
 from rota.core.state_transitions import JobState
 from rota.store.claim_replies import ClaimedJob
-from rota.store.dependencies import JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult
 from rota.store.job_store import LEASE_MS
 from tests.store.driver import ENDS, QUEUE, Driver, body, new_job, ref_of, run_of

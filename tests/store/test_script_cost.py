@@ -11,7 +11,7 @@ import pytest
 
 from rota.core.dependencies import Parent
 from rota.store.batch_limit_constants import BATCH_BY_VERB
-from rota.store.dependencies import Edge, JobWithParents, ParentOutcome
+from rota.store.create_dependents_and_deliver_outcomes import Edge, JobWithParents, ParentOutcome
 from tests.servers import OwnServers
 from tests.store.driver import QUEUE, Driver, failed, new_job
 

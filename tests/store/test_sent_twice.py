@@ -13,11 +13,11 @@ from rota.core.dependencies import known
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
-from rota.core.workflow import StepRecord
+from rota.core.workflow_record_and_decisions import StepRecord
 from rota.errors import JobNotFound
+from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob
-from rota.store.dependencies import WORKFLOWS, ParentOutcome
-from rota.store.drive_workflows import WorkflowStore
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, ParentOutcome
 from rota.store.job_store import LEASE_MS
 from rota.store.redis.retrying_client import Argument, ScriptCall
 from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rota.core.workflow import StepRecord
-from rota.store.dependencies import WORKFLOWS, Edge, JobWithParents, ParentOutcome
-from rota.store.drive_workflows import WorkflowStore
+from rota.core.workflow_record_and_decisions import StepRecord
+from rota.store.carry_out_workflow_decisions import WorkflowStore
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, Edge, JobWithParents, ParentOutcome
 from rota.store.redis.retrying_client import Argument
 from rota.store.workflow_records import HOLD_MS, workflow_edge
 from tests.store.driver import QUEUE, Driver, new_job

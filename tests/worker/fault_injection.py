@@ -17,7 +17,7 @@ from typing import Any, Final
 from rota.cli.main import main
 from rota.store.claim_replies import ClaimedJob
 from rota.store.redis.retrying_client import RedisClient, ScriptCall
-from rota.worker import claim_queues, dispatcher, heartbeat, registration_loop
+from rota.worker import claim_queues, dispatcher, lease_heartbeat, registration_loop
 from rota.worker.claim_report_loop import ClaimReportLoop
 from rota.worker.dispatcher import Dispatcher
 from rota.worker.monitoring import background_stderr_handler
@@ -111,7 +111,7 @@ def after_report() -> None:
 
 def no_heartbeats() -> None:
     """Sends no heartbeats."""
-    heartbeat.HEARTBEAT_S = 60.0
+    lease_heartbeat.HEARTBEAT_S = 60.0
 
 
 def no_polling() -> None:

@@ -17,7 +17,7 @@ from rota.store.redis.retrying_client import RedisClient
 from rota.worker.claim_queues import LOOK_AGAIN_BUSY_S, LOOK_AGAIN_S, ClaimQueues
 from rota.worker.config import WorkerConfig
 from rota.worker.dispatcher import Dispatcher
-from rota.worker.heartbeat import AGAIN_S, HEARTBEAT_S, SLOW_S, Heartbeat
+from rota.worker.lease_heartbeat import AGAIN_S, HEARTBEAT_S, SLOW_S, Heartbeat
 from rota.worker.progress_and_log_sender import ProgressAndLogSender
 from rota.worker.report_buffer import ReportBuffer
 from rota.worker.runners.pool import Pool

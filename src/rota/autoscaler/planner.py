@@ -25,9 +25,9 @@ from msgspec.structs import replace
 
 from rota.autoscaler.config import AutoscalerConfig
 from rota.autoscaler.dry_run_responder import DryRunResponder
-from rota.autoscaler.observe import VISIBLE_MS, PoolMachine
+from rota.autoscaler.machine_provider import Machine, Provider, ProviderError, ProviderThrottled
 from rota.autoscaler.pool_observer import PoolObserver
-from rota.autoscaler.provider import Machine, Provider, ProviderError, ProviderThrottled
+from rota.autoscaler.queue_demand_and_pool_machines import VISIBLE_MS, PoolMachine
 from rota.autoscaler.wake_on_first_job import FirstJobWatch
 from rota.client.rota import Rota
 from rota.client.session import Session, checked_session, session_of

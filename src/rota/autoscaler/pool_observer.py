@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rota.autoscaler.observe import VISIBLE_MS, DemandReader, PoolMachine, pool_of
-from rota.autoscaler.provider import Machine
+from rota.autoscaler.machine_provider import Machine
+from rota.autoscaler.queue_demand_and_pool_machines import VISIBLE_MS, DemandReader, PoolMachine, pool_of
 from rota.client.session import Session
 from rota.core.autoscaling.observation import Observation, PastDecision
 from rota.core.autoscaling.policy_settings import Policy

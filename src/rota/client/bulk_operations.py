@@ -19,7 +19,7 @@ import msgspec
 from rota.client.job import ArgumentEncoder, Job
 from rota.client.job_listing import Filters, MaskedText, checked_state, find_jobs, read_jobs
 from rota.client.page_limit import checked_limit
-from rota.client.redrive_dead_letters import closed_workflows, redrive
+from rota.client.redrive_jobs_and_workflow_steps import closed_workflows, redrive
 from rota.client.session import Session, Sessions
 from rota.client.sync_methods import sync_method
 from rota.core.ids import JobRef, checked_queue, checked_text
@@ -27,7 +27,7 @@ from rota.core.job_options import checked_priority
 from rota.core.job_record import JobRecord
 from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption, OperationNotFound, RotaError
-from rota.store.bulk_operations import MAX_FAILURES_LISTED, BulkFailure, OperationInfo
+from rota.store.bulk_operation_records import MAX_FAILURES_LISTED, BulkFailure, OperationInfo
 from rota.store.reads import Page, merge_shards
 
 Verb = Literal["cancel", "delete", "redrive", "update"]

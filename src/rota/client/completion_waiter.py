@@ -9,10 +9,10 @@ from functools import partial
 from typing import Final, TypeVar
 
 from rota.core.ids import JobRef
-from rota.core.workflow import ENDED, STUCK
+from rota.core.workflow_record_and_decisions import ENDED, STUCK
 from rota.errors import JobNotFound, StoreError, WorkflowNotFound
-from rota.store.dependencies import WORKFLOWS
-from rota.store.drive_workflows import WorkflowStore
+from rota.store.carry_out_workflow_decisions import WorkflowStore
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
 from rota.store.job_store import JobStore
 
 T = TypeVar("T")

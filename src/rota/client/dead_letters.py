@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from rota.client.job_listing import Filters, list_jobs
 from rota.client.page_limit import checked_limit
-from rota.client.redrive_dead_letters import closed_workflows, redrive
+from rota.client.redrive_jobs_and_workflow_steps import closed_workflows, redrive
 from rota.client.session import Sessions
 from rota.client.sync_methods import sync_method
 from rota.core.ids import checked_queue

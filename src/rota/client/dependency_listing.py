@@ -8,7 +8,7 @@ from rota.client.session import Session
 from rota.core.ids import JobRef
 from rota.core.job_record import JobRecord
 from rota.errors import InvalidOption
-from rota.store.dependencies import WORKFLOWS
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
 
 
 class DependencyJob(msgspec.Struct, frozen=True):

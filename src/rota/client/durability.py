@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast, get_args
 from weakref import WeakSet
 
 from rota.errors import ConfigurationError, InvalidOption
-from rota.store.dependencies import WORKFLOWS
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
 from rota.store.keys import Keys
 from rota.store.redis.hash_and_time_replies import read_text_hash
 from rota.store.redis.retrying_client import RedisClient

@@ -15,7 +15,7 @@ from rota.core.dependencies import dependency_layers
 from rota.core.ids import JobRef
 from rota.core.same_id_policy import Ignore
 from rota.errors import IdInUse, InvalidJob, InvalidOption, JobNotFound
-from rota.store.dependencies import JobWithParents
+from rota.store.create_dependents_and_deliver_outcomes import JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult, NewJob
 
 R = TypeVar("R")

@@ -14,11 +14,11 @@ import msgspec
 
 from rota.client.context import Context
 from rota.client.task_arguments import FailureSignature, Signature
+from rota.core.job_index_terms import make_terms
 from rota.core.job_options import Options, make_options
 from rota.core.job_record import ErrorRecord, JobRecord
 from rota.core.job_record_codec import encode_options
 from rota.core.retry import Exponential, Retry
-from rota.core.search_terms import make_terms
 from rota.errors import InvalidOption
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ import msgspec
 
 from rota.client.dependency_listing import DependencyPage, dependencies_of, dependents_of
 from rota.client.page_limit import checked_limit
-from rota.client.redrive_dead_letters import closed_workflows, redrive
+from rota.client.redrive_jobs_and_workflow_steps import closed_workflows, redrive
 from rota.client.session import Session, Sessions
 from rota.client.sync_methods import sync_method
 from rota.core.attempts_from_history import Attempt, attempts_of

@@ -9,14 +9,14 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol
 
-from rota.client.merge_queues import Entry, Merge, QueueEntries
+from rota.client.merge_job_pages_by_time import Entry, Merge, QueueEntries
 from rota.client.page_limit import checked_limit
 from rota.client.session import Session, Sessions
 from rota.core.ids import JobRef, checked_queue, checked_text, decode_run, encode_run
+from rota.core.job_index_terms import error_term, field_term, tag_term
 from rota.core.job_options import checked_time_ms
 from rota.core.job_record import JobRecord
 from rota.core.masking import Mask
-from rota.core.search_terms import error_term, field_term, tag_term
 from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption
 from rota.store.job_search import SearchQuery

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from rota.client.context import Context
-    from rota.client.error_hooks import FailedAttempt
+    from rota.client.failed_attempt import FailedAttempt
     from rota.client.tasks import Call
     from rota.core.attempts_from_history import LostAttempt
 

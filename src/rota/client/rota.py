@@ -16,8 +16,8 @@ from rota.client.dead_letters import DeadLetters
 from rota.client.durability import Durability, checked_durability
 from rota.client.encryption import Encrypted
 from rota.client.enqueue import Enqueuer, OnRefused
-from rota.client.error_hooks import ErrorHook, FailedAttempt
 from rota.client.events import NO_QUEUE, Event, TaskFilter, follow
+from rota.client.failed_attempt import ErrorHook, FailedAttempt
 from rota.client.failure_handlers import RunIn, check_failure_options
 from rota.client.job import Job
 from rota.client.job_listing import Filters, list_jobs

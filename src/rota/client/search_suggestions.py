@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from rota.client.session import Session
-from rota.core.search_terms import parse_term
+from rota.core.job_index_terms import parse_term
 from rota.core.shards import base_of
 
 

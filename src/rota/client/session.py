@@ -21,9 +21,9 @@ from rota.core.encrypted_values import Codec
 from rota.core.ids import DEFAULT_QUEUE, JobRef
 from rota.core.job_record import JobRecord
 from rota.errors import StoreError, StoreUnsupported
-from rota.store.bulk_operations import BulkOperationStore
-from rota.store.dependencies import WORKFLOWS
-from rota.store.drive_workflows import WorkflowStore
+from rota.store.bulk_operation_records import BulkOperationStore
+from rota.store.carry_out_workflow_decisions import WorkflowStore
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
 from rota.store.job_search import Search
 from rota.store.job_store import JobStore
 from rota.store.keys import Keys

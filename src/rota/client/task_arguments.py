@@ -27,7 +27,7 @@ from rota.core.job_record_codec import (
     encode_arguments_with_placeholders,
     encode_hook,
 )
-from rota.core.workflow import StepResult, find_results
+from rota.core.workflow_record_and_decisions import StepResult, find_results
 from rota.errors import ConfigurationError, InvalidArguments, RotaError
 
 _END: Final = object()

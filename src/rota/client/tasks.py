@@ -22,14 +22,14 @@ from rota.client.task_arguments import Signature, UnresolvedAnnotation, place_in
 from rota.core.dependencies import Parent, checked_parents
 from rota.core.encrypted_values import Codec, check_not_marked, encrypt_arguments
 from rota.core.ids import DEFAULT_QUEUE, JobRef, checked_id, checked_new_queue, checked_task_name
+from rota.core.job_index_terms import checked_index, indexed_fields, make_terms
 from rota.core.job_options import DEFAULT_OPTIONS, Keep, Options, Priority, due_time, make_options
 from rota.core.job_record import AttemptCounts, ErrorRecord, JobRecord
 from rota.core.job_record_codec import ContainsStepResult, encode_arguments, encode_body
 from rota.core.retry import Retry, Seconds
 from rota.core.same_id_policy import Ignore, OnSameId, Reject, Update
-from rota.core.search_terms import checked_index, indexed_fields, make_terms
 from rota.core.state_transitions import JobState
-from rota.core.workflow import StepResult
+from rota.core.workflow_record_and_decisions import StepResult
 from rota.errors import (
     ConfigurationError,
     IdInUse,

@@ -23,10 +23,16 @@ from rota.core.ids import JobRef, checked_id, make_suffix
 from rota.core.job_options import Keep, Options
 from rota.core.job_record_codec import decode_options, encode_body
 from rota.core.retry import Exponential, Retry
-from rota.core.workflow import StepRecord as StepPlan
-from rota.core.workflow import StepResult, Undo, last_steps
+from rota.core.workflow_record_and_decisions import StepRecord as StepPlan
+from rota.core.workflow_record_and_decisions import StepResult, Undo, last_steps
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError, StoreFull
-from rota.store.dependencies import WORKFLOWS, Edge, JobWithParents, preparation_weight, slices
+from rota.store.create_dependents_and_deliver_outcomes import (
+    WORKFLOWS,
+    Edge,
+    JobWithParents,
+    preparation_weight,
+    slices,
+)
 from rota.store.workflow_records import compensation_id, gate_parent_name, list_parent_name, workflow_edge
 
 logger = logging.getLogger("rota.workflows")

@@ -14,7 +14,15 @@ from rota.client.sync_methods import sync_method
 from rota.core.encrypted_values import decrypt_result
 from rota.core.ids import JobRef, checked_id
 from rota.core.job_record_codec import decode_result
-from rota.core.workflow import ENDED, STUCK, WorkflowInfo, WorkflowRecord, WorkflowState, last_steps, why_not_resumable
+from rota.core.workflow_record_and_decisions import (
+    ENDED,
+    STUCK,
+    WorkflowInfo,
+    WorkflowRecord,
+    WorkflowState,
+    last_steps,
+    why_not_resumable,
+)
 from rota.core.workflow_text import draw, explain_workflow, mermaid
 from rota.errors import InvalidOption, ResultTimeout, WorkflowFailed, WorkflowNotFound, WrongState
 from rota.store.workflow_records import compensation_id

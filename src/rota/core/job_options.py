@@ -72,7 +72,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     lock: str = ""
     #: Parents: `queue:id@run`, with a ? before a parent that may fail.
     after: tuple[str, ...] = ()
-    #: Search terms, see `core.search_terms`.
+    #: Search terms, see `core.job_index_terms`.
     terms: tuple[str, ...] = ()
     #: Id of the workflow that the job is a step or a compensation of.
     workflow: str = ""

@@ -22,7 +22,7 @@ from rota.core.job_options import DEFAULT_MAX_STALLS, DEFAULT_OPTIONS, DEFAULT_T
 from rota.core.job_record import AttemptCounts, ErrorRecord, HistoryEntry, JobRecord, Obstacle, Progress
 from rota.core.retry import Backoff, Retry, RulesByException
 from rota.core.state_transitions import JobState
-from rota.core.workflow import StepResult
+from rota.core.workflow_record_and_decisions import StepResult
 from rota.errors import Undecryptable
 
 

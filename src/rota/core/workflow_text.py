@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.workflow import StepRecord, WorkflowRecord, compensations
+from rota.core.workflow_record_and_decisions import StepRecord, WorkflowRecord, compensations
 
 MARKS: Final = {"completed": "✔", "failed": "✘", "cancelled": "–", "deleted": "–", "waiting": "·"}
 #: Only the first steps of a larger workflow are listed.

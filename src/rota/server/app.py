@@ -19,7 +19,7 @@ from rota.server.http import problem_responses
 from rota.server.http.body_limit import BodyLimit
 from rota.server.http.idempotency_key import HEADER, REPLAYED
 from rota.server.http.security_headers import SecurityHeaders
-from rota.server.request_context import Server
+from rota.server.request_context_and_permissions import Server
 from rota.server.routes import (
     audit_log,
     bulk_operations,

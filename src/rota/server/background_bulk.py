@@ -11,10 +11,10 @@ from rota.client.bulk_operations import ONLY_TASKS, Verb
 from rota.core.ids import JobRef
 from rota.errors import StoreError
 from rota.server.job_filters import check_scope, filter_options
-from rota.server.request_context import RequestContext, Server
+from rota.server.request_context_and_permissions import RequestContext, Server
 from rota.server.schemas.jobs import JobFilter
 from rota.server.serializers import operation_json
-from rota.store.bulk_operations import MAX_FAILURES_LISTED, OperationInfo
+from rota.store.bulk_operation_records import MAX_FAILURES_LISTED, OperationInfo
 
 logger = logging.getLogger("rota.server")
 

@@ -21,7 +21,7 @@ from rota.core.same_id_policy import Ignore, OnSameId, Reject, Update
 from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption, JobNotFound
 from rota.server.http.problem_responses import Problem
-from rota.server.request_context import RequestContext
+from rota.server.request_context_and_permissions import RequestContext
 from rota.server.schemas.jobs import Dependency, JobOptions, NewJob, SameId
 from rota.server.task_catalog import KnownTask
 

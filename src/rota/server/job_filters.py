@@ -11,7 +11,7 @@ from rota.client.bulk_operations import MASKED
 from rota.client.job_listing import Filters, MaskedText, stored_text
 from rota.errors import InvalidOption
 from rota.server.enqueue_requests import read_time
-from rota.server.request_context import RequestContext
+from rota.server.request_context_and_permissions import RequestContext
 from rota.server.schemas.jobs import JobFilter
 
 

@@ -13,22 +13,22 @@ import msgspec
 
 from rota.client.bulk_operations import MASKED
 from rota.client.dependency_listing import DependencyJob
-from rota.client.redrive_dead_letters import REDRIVABLE
+from rota.client.redrive_jobs_and_workflow_steps import REDRIVABLE
 from rota.client.schedules import ScheduleInfo
 from rota.core.attempts_from_history import Attempt, attempts_of
 from rota.core.format_iso_time import iso_time, iso_time_or_none
 from rota.core.ids import decode_run
 from rota.core.job_record import ErrorRecord, HistoryEntry, JobRecord
+from rota.core.json_for_cli_and_http import history_json, progress_json, workflow_summary_json
 from rota.core.masking import Mask
 from rota.core.metric_series import Counts, Times
-from rota.core.progress_history_and_workflow_json import history_json, progress_json, workflow_summary_json
 from rota.core.state_transitions import JobState
-from rota.core.workflow import NOT_ENDED, WorkflowInfo, WorkflowRecord, compensations
+from rota.core.workflow_record_and_decisions import NOT_ENDED, WorkflowInfo, WorkflowRecord, compensations
 from rota.core.workflow_text import explain_workflow
 from rota.server.auth.authentication import Identity
 from rota.server.running_jobs_by_worker import RunningAttempt
 from rota.server.task_catalog import KnownTask, TaskCatalog
-from rota.store.bulk_operations import OperationInfo
+from rota.store.bulk_operation_records import OperationInfo
 from rota.store.reads import LockInfo, LogLine, Page, QueueInfo, Snapshot, WorkerInfo
 from rota.store.workflow_records import compensation_id, find_part
 

@@ -19,7 +19,7 @@ from rota.core.ids import JobRef
 from rota.core.same_id_policy import Update
 from rota.store.batch_limit_constants import BATCH, BATCH_BY_VERB, HOUSEKEEPING_BATCH, PURGE_BATCH, PURGE_SCANNED
 from rota.store.claim_replies import ClaimReply, read_claim_reply
-from rota.store.dependencies import DependencyStore
+from rota.store.create_dependents_and_deliver_outcomes import DependencyStore
 from rota.store.enqueue_batcher import EnqueueBatcher, EnqueueResult, NewJob
 from rota.store.keys import Keys
 from rota.store.redis.retrying_client import Argument, RedisClient, ScriptCall

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rota.core.autoscaling.pool_history import PoolSample
+from rota.core.autoscaling.pool_history_chart import PoolSample
 from rota.errors import InvalidOption, RotaError
 from rota.store.keys import Keys
 from rota.store.redis.hash_and_time_replies import read_hash, read_text_hash, read_time_ms

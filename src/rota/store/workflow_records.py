@@ -14,8 +14,8 @@ import msgspec
 from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
 from rota.core.lua_constants import MAX_PAYLOAD
-from rota.core.workflow import StepRecord, StepState, WorkflowInfo, WorkflowRecord
-from rota.store.dependencies import WORKFLOWS, Edge
+from rota.core.workflow_record_and_decisions import StepRecord, StepState, WorkflowInfo, WorkflowRecord
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, Edge
 from rota.store.job_store import JobStore
 from rota.store.redis.hash_and_time_replies import read_hash
 from rota.store.redis.retrying_client import Argument

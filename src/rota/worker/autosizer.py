@@ -11,7 +11,7 @@ from typing import Final
 from rota.core.slot_autosizing import WorkerLoad, next_slots
 from rota.worker.claim_queues import ClaimQueues
 from rota.worker.claim_report_loop import ClaimReportLoop
-from rota.worker.runners.os_processes import cpu_seconds
+from rota.worker.runners.measure_and_kill_process_trees import cpu_seconds
 from rota.worker.runners.pool import Pool
 from rota.worker.running_jobs import RunningJobs
 

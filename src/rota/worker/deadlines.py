@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rota.worker.running_jobs import RunningJob
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
-
 #: What becomes due (timeout, progress, ignored, kill), and how many seconds after it was set.
 Deadline = tuple[str, float]
 

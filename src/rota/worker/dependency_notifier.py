@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from rota.errors import StoreError
-from rota.store.dependencies import WORKFLOWS
+from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
 from rota.store.job_store import JobStore
 from rota.worker.claim_queues import ClaimQueues
 from rota.worker.workflow_driver import WorkflowDriver

@@ -16,7 +16,7 @@ from rota.store.job_store import JobStore
 from rota.worker.claim_queues import ClaimQueues
 from rota.worker.claim_report_loop import ClaimReportLoop
 from rota.worker.dispatcher import Dispatcher
-from rota.worker.heartbeat import Heartbeat
+from rota.worker.lease_heartbeat import Heartbeat
 from rota.worker.registration_loop import Registration
 from rota.worker.schedule_firing_loop import Scheduler
 from rota.worker.shutdown_flags import ShutdownRequests

@@ -15,7 +15,7 @@ import msgspec
 from rota.errors import StoreError
 from rota.store.job_store import JobStore
 from rota.worker.bulk_resumer import BulkResumer
-from rota.worker.runners.os_processes import cpu_seconds, rss_bytes
+from rota.worker.runners.measure_and_kill_process_trees import cpu_seconds, rss_bytes
 from rota.worker.shutdown_flags import ShutdownRequests
 from rota.worker.workflow_driver import WorkflowDriver
 

@@ -34,7 +34,7 @@ from rota.worker.claim_report_loop import ClaimReportLoop, concerns_the_server
 from rota.worker.config import WorkerConfig
 from rota.worker.dependency_notifier import DependencyNotifier
 from rota.worker.dispatcher import STOP_PATIENCE_S, Dispatcher
-from rota.worker.heartbeat import Heartbeat
+from rota.worker.lease_heartbeat import Heartbeat
 from rota.worker.lost_attempt_middleware_notifier import LostAttemptNotifier
 from rota.worker.monitoring.endpoints import serve_endpoints
 from rota.worker.monitoring.prometheus_metrics import WorkerMetrics

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from rota.errors import StoreError
-from rota.store.drive_workflows import WorkflowStore
+from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.job_store import JobStore
 from rota.worker.claim_queues import ClaimQueues
 

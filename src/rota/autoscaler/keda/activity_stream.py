@@ -10,7 +10,7 @@ from typing import Final
 
 from rota.autoscaler.keda.trigger_metadata import Trigger
 from rota.autoscaler.keda.workers_needed import Need, workers_needed
-from rota.autoscaler.observe import DemandReader
+from rota.autoscaler.queue_demand_and_pool_machines import DemandReader
 from rota.autoscaler.wake_on_first_job import wake_on_events
 from rota.client.session import Session
 from rota.errors import StoreError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rota.autoscaler.keda.trigger_metadata import Trigger
-from rota.autoscaler.observe import DemandReader
+from rota.autoscaler.queue_demand_and_pool_machines import DemandReader
 from rota.client.session import Session
 from rota.core.autoscaling.decision import desired
 from rota.core.autoscaling.observation import Observation, ObservedWorker, WorkerState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from rota.autoscaler.provider import Provider, ProviderSettings
+from rota.autoscaler.machine_provider import Provider, ProviderSettings
 from rota.errors import ConfigurationError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from rota.autoscaler.provider import EXPECTED, Machine, ProviderError
+from rota.autoscaler.machine_provider import EXPECTED, Machine, ProviderError
 from rota.autoscaler.providers.aws_client import AwsCallFailed, AwsClient
 
 #: Tag of the group with the last launch: its token and the capacity that it asked for.

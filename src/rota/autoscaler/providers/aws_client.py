@@ -6,7 +6,7 @@ import asyncio
 from functools import cache
 from typing import Any, Final
 
-from rota.autoscaler.provider import ProviderError, ProviderThrottled
+from rota.autoscaler.machine_provider import ProviderError, ProviderThrottled
 from rota.errors import ConfigurationError
 from rota.install_command import install_command
 

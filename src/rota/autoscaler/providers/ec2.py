@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from rota.autoscaler.provider import Machine, ProviderError
+from rota.autoscaler.machine_provider import Machine, ProviderError
 from rota.autoscaler.providers.aws_client import AwsCallFailed, AwsClient
 
 #: Every worker has this tag: the pool is the instances that have it.

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal
 
-from rota.autoscaler.provider import Machine, ProviderError, ProviderThrottled
+from rota.autoscaler.machine_provider import Machine, ProviderError, ProviderThrottled
 
 TIMEOUT_S: Final = 60.0
 _STATES: Final[Mapping[str, Literal["pending", "running", "failed"]]] = {

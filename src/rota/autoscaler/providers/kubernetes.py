@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rota.autoscaler.provider import EXPECTED, Machine, ProviderError, ProviderThrottled
+from rota.autoscaler.machine_provider import EXPECTED, Machine, ProviderError, ProviderThrottled
 from rota.errors import ConfigurationError
 
 #: Pods with a lower cost are removed first; without the annotation the cost is 0.

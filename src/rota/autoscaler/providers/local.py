@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from rota.autoscaler.provider import MACHINE_VARIABLE, Machine, ProviderError
+from rota.autoscaler.machine_provider import MACHINE_VARIABLE, Machine, ProviderError
 
 #: The child writes its process id itself, so that no moment exists in which it runs and cannot be found.
 _START: Final = 'echo $$ > "$0.new" && mv "$0.new" "$0" && exec "$@"'

@@ -19,8 +19,8 @@ from rota.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rota.autoscaler.config import AutoscalerConfig
+    from rota.autoscaler.machine_provider import Provider, ProviderSettings
     from rota.autoscaler.planner import Planner
-    from rota.autoscaler.provider import Provider, ProviderSettings
     from rota.client.rota import Rota
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -175,7 +175,7 @@ def _provider_settings(
 ) -> ProviderSettings:
     import os
 
-    from rota.autoscaler.provider import ProviderSettings
+    from rota.autoscaler.machine_provider import ProviderSettings
 
     table = {key: str(value) for key, value in tables.get(options["provider"], {}).items()}
     if options["script"]:

@@ -17,7 +17,7 @@ from rota.cli.confirmation import confirm
 from rota.cli.connection import connected, run
 
 if TYPE_CHECKING:
-    from rota.store.bulk_operations import OperationInfo
+    from rota.store.bulk_operation_records import OperationInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -50,7 +50,7 @@ async def show_job(settings: Settings, job_id: str, *, only_dead: bool = False) 
     """Prints one job. With `only_dead`, refuses a job that is not a dead letter."""
     from rota.cli.to_json import job_json
     from rota.client.job import full_history
-    from rota.core.progress_history_and_workflow_json import history_json
+    from rota.core.json_for_cli_and_http import history_json
 
     async with connected(settings) as rota:
         snapshot = await read(rota, job_id)

@@ -44,7 +44,7 @@ def create(
     **options: Any,
 ) -> None:
     """Create a token and print it. It cannot be shown again: only its hash is stored."""
-    from rota.server.auth.rate_limits import Limits
+    from rota.server.auth.request_and_enqueue_rate_limits import Limits
 
     run(_create(settings, limits=Limits(requests_per_second, burst, enqueues_per_minute), **options))
 

@@ -15,7 +15,7 @@ from rota.cli.confirmation import confirm
 from rota.cli.connection import connected, run
 
 if TYPE_CHECKING:
-    from rota.core.workflow import WorkflowInfo
+    from rota.core.workflow_record_and_decisions import WorkflowInfo
 
 STATES = ("waiting", "running", "completed", "failed", "undoing", "parked", "undone", "cancelled")
 workflow_argument = click.argument("workflow_id", metavar="ID")
@@ -40,7 +40,7 @@ def list_(settings: Settings, states: tuple[str, ...], limit: int) -> None:
 
 async def _list(settings: Settings, states: Sequence[str], limit: int) -> None:
     from rota.client.session import session_of
-    from rota.core.progress_history_and_workflow_json import workflow_summary_json
+    from rota.core.json_for_cli_and_http import workflow_summary_json
 
     async with connected(settings) as rota:
         found = await rota.workflows.list(states=states, limit=limit)

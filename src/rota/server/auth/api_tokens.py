@@ -19,7 +19,7 @@ from rota.client.rota import Rota
 from rota.client.session import checked_session, sessions_of
 from rota.core.ids import checked_queue, checked_task_name
 from rota.errors import InvalidOption
-from rota.server.auth.rate_limits import NO_LIMITS, Limits
+from rota.server.auth.request_and_enqueue_rate_limits import NO_LIMITS, Limits
 from rota.store.http_server_state import HttpServerStore
 
 #: `rota_<id>_<secret>`: the prefix lets secret scanners find leaked tokens, the id identifies the token.

@@ -21,7 +21,7 @@ from rota.client.rota import Rota
 from rota.core.shards import base_of
 from rota.server.auth.api_tokens import Role, Token, Tokens, http_server_store
 from rota.server.auth.peer_process import peer_uid
-from rota.server.auth.rate_limits import NO_LIMITS, Limits, RateLimiter
+from rota.server.auth.request_and_enqueue_rate_limits import NO_LIMITS, Limits, RateLimiter
 from rota.server.http.problem_responses import Problem
 from rota.server.settings import ServerSettings, is_loopback
 from rota.store.http_server_state import SESSION_MS

@@ -27,7 +27,7 @@ from rota.errors import RotaError
 from rota.server.auth.api_tokens import Role, http_server_store
 from rota.server.auth.authentication import Identity
 from rota.server.http.problem_responses import Problem
-from rota.server.request_context import RequestContext, Server, require_role
+from rota.server.request_context_and_permissions import RequestContext, Server, require_role
 
 HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"

@@ -12,7 +12,7 @@ from rota.core.format_iso_time import iso_time
 from rota.core.job_options import checked_time_ms
 from rota.server.auth.api_tokens import http_server_store
 from rota.server.enqueue_requests import read_time
-from rota.server.request_context import Admin, json_response
+from rota.server.request_context_and_permissions import Admin, json_response
 from rota.server.schemas.audit_log import AuditResponse
 from rota.store.http_server_state import HttpServerStore
 

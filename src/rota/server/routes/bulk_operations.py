@@ -11,9 +11,9 @@ from rota.server import background_bulk, serializers
 from rota.server.auth.api_tokens import Role
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import Problem
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.bulk_operations import NewOperation, OperationResponse, OperationsResponse
-from rota.store.bulk_operations import OperationInfo
+from rota.store.bulk_operation_records import OperationInfo
 
 router = APIRouter(route_class=IdempotentRoute, tags=["operations"])
 

@@ -10,7 +10,7 @@ from rota.core.format_iso_time import iso_time
 from rota.server import background_bulk, serializers
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.job_filters import check_scope
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response
 from rota.server.routes.jobs import jobs_page
 from rota.server.schemas.bulk_operations import OperationResponse
 from rota.server.schemas.common import QueueName

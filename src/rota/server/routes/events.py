@@ -25,7 +25,7 @@ from rota.core.ids import JobRef
 from rota.errors import InvalidOption, RotaError, StoreError
 from rota.server import serializers
 from rota.server.http.problem_responses import Problem, problem_of
-from rota.server.request_context import RequestContext, Viewer
+from rota.server.request_context_and_permissions import RequestContext, Viewer
 from rota.server.schemas.common import FullId, QueueName
 from rota.server.shared_event_reader import PACE_S, merge_events
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from rota.client.session import session_of
 from rota.errors import StoreUnavailable
-from rota.server.request_context import Server, json_response
+from rota.server.request_context_and_permissions import Server, json_response
 from rota.server.schemas.health import HealthResponse
 
 router = APIRouter(tags=["health"])

@@ -27,7 +27,15 @@ from rota.server.auth.api_tokens import Role
 from rota.server.http.fast_json_body import body_of, read_body
 from rota.server.http.idempotency_key import IdempotentRoute, idempotency_token, idempotent
 from rota.server.job_filters import check_scope, job_filters, parse_fields
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response, marks_role, operator, serialize
+from rota.server.request_context_and_permissions import (
+    Operator,
+    RequestContext,
+    Viewer,
+    json_response,
+    marks_role,
+    operator,
+    serialize,
+)
 from rota.server.schemas.common import FullId, MessageResponse, QueueName
 from rota.server.schemas.jobs import (
     CancelJob,

@@ -16,7 +16,7 @@ from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption
 from rota.server import enqueue_requests
 from rota.server.http.idempotency_key import IdempotentRoute, idempotency_token
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response, serialize
+from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response, serialize
 from rota.server.routes import jobs
 from rota.server.routes.jobs import JobId
 from rota.server.schemas.common import QueueName

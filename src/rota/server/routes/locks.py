@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from rota.server import serializers
-from rota.server.request_context import Viewer, json_response
+from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.locks import LocksResponse
 from rota.store.reads import LockInfo

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from rota.server.auth.authentication import Identity, LoginSession, forget_cookie, set_cookie
 from rota.server.http.problem_responses import Problem
-from rota.server.request_context import Server, Viewer, json_response
+from rota.server.request_context_and_permissions import Server, Viewer, json_response
 from rota.server.schemas.common import MessageResponse
 from rota.server.schemas.login import LogIn, SessionResponse
 

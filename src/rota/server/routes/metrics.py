@@ -12,7 +12,7 @@ from rota.core.format_iso_time import iso_time
 from rota.core.metric_series import Counts
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
 from rota.server import serializers
-from rota.server.request_context import Viewer, json_response
+from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.metrics import MetricsResponse, TaskMetricsResponse
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Response
 from rota.errors import InvalidOption
 from rota.server import serializers
 from rota.server.http.idempotency_key import IdempotentRoute
-from rota.server.request_context import Admin, Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Admin, Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.queues import PurgeQueue, PurgeResponse, QueueResponse, QueuesResponse
 

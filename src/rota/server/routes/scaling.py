@@ -12,11 +12,11 @@ from rota.client.session import checked_session
 from rota.core.autoscaling.decision import desired
 from rota.core.autoscaling.observation import Observation, ObservedWorker, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime
-from rota.core.autoscaling.pool_history import PoolStep
+from rota.core.autoscaling.pool_history_chart import PoolStep
 from rota.core.format_iso_time import iso_time
 from rota.server.auth.api_tokens import Role
 from rota.server.http.idempotency_key import IdempotentRoute
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.scaling import (
     ChangeScaling,

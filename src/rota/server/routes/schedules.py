@@ -27,7 +27,7 @@ from rota.errors import InvalidOption, ScheduleNotFound
 from rota.server.enqueue_requests import make_call, read_time, split_data
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import fields_within
-from rota.server.request_context import Admin, Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Admin, Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import MessageResponse, QueueName
 from rota.server.schemas.schedules import (
     CronRule,

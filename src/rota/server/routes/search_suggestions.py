@@ -7,7 +7,7 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 
-from rota.server.request_context import Viewer, json_response
+from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.search_suggestions import SuggestionsResponse
 

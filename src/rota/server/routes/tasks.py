@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from rota.server import serializers
-from rota.server.request_context import Viewer, json_response
+from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.tasks import TasksResponse
 
 router = APIRouter(tags=["tasks"])

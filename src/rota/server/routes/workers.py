@@ -11,7 +11,7 @@ from rota.errors import WorkerNotFound
 from rota.server import serializers
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import Problem
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.workers import WorkerResponse, WorkersResponse
 from rota.store.reads import WorkerInfo
 

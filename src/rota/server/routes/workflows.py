@@ -12,12 +12,12 @@ from rota.client.tasks import Call
 from rota.client.workflow_builder import Step, WorkflowBuilder
 from rota.core.ids import JobRef, checked_id
 from rota.core.json_schema_validator import is_array, is_object
-from rota.core.workflow import WorkflowRecord
+from rota.core.workflow_record_and_decisions import WorkflowRecord
 from rota.errors import InvalidJob, InvalidOption, JobNotFound, WorkflowNotFound
 from rota.server import enqueue_requests, serializers
 from rota.server.http.idempotency_key import IdempotentRoute, idempotency_token
 from rota.server.http.problem_responses import fields_within
-from rota.server.request_context import Operator, RequestContext, Viewer, json_response
+from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import ID, WorkflowStateName
 from rota.server.schemas.jobs import JobOptions
 from rota.server.schemas.workflows import CancelWorkflow, NewStep, NewWorkflow, WorkflowResponse, WorkflowsResponse

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from rota.core.prometheus_text import Family, Histogram, render
 from rota.store.report_encoding import CancelConfirmed, Cancelled, Completed, Failed, Lost, Report, Returned, Snoozed
-from rota.worker.runners.os_processes import cpu_seconds, rss_bytes
+from rota.worker.runners.measure_and_kill_process_trees import cpu_seconds, rss_bytes
 from rota.worker.running_jobs import RunningJob
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import logging
 from functools import partial
 from typing import Final
 
-from rota.client.error_hooks import ErrorHook, FailedAttempt
+from rota.client.failed_attempt import ErrorHook, FailedAttempt
 from rota.client.middleware import with_on_error
 from rota.client.rota import Rota
 from rota.worker.runners.threads import StoppableCall, Threads

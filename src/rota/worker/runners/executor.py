@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from rota.client.context import Context, Reporter, current
-from rota.client.error_hooks import FailedAttempt
+from rota.client.failed_attempt import FailedAttempt
 from rota.client.failure_handlers import FailureHandler
 from rota.client.rota import Rota
 from rota.client.task_arguments import place_injected
@@ -35,7 +35,7 @@ from rota.store.report_encoding import Cancelled, Completed, Failed, Snoozed
 from rota.worker.runners.error_hooks import ErrorHooks
 from rota.worker.runners.injection import Injector
 from rota.worker.runners.main_thread_loop import MainLoop
-from rota.worker.runners.plain_functions_in_one_thread import SyncCalls
+from rota.worker.runners.one_thread_per_attempt import SyncCalls
 from rota.worker.runners.protocol import StartAttempt
 from rota.worker.runners.threads import HandlerStopped, StoppableCall, Threads
 

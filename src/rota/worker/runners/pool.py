@@ -20,8 +20,8 @@ from typing import Final, Protocol
 
 from rota.core.explain import format_count
 from rota.errors import ConfigurationError
-from rota.worker.runners.kill_subprocesses_if_supervisor_dies import OrphanKiller
-from rota.worker.runners.os_processes import kill_group, kill_tree, rss_bytes
+from rota.worker.runners.kill_handler_subprocesses_if_supervisor_dies import OrphanKiller
+from rota.worker.runners.measure_and_kill_process_trees import kill_group, kill_tree, rss_bytes
 from rota.worker.runners.protocol import (
     AppDescription,
     AttemptEnded,

@@ -6,7 +6,7 @@
 
 local MAX_GROUPS = 1000
 
--- Encodes a word as `core/search_terms.py` does.
+-- Encodes a word as `core/job_index_terms.py` does.
 local function search_word(text)
   return (string.gsub(string.sub(text, 1, 64), "[^%w._~-]", function(letter)
     return string.format("%%%02X", string.byte(letter))

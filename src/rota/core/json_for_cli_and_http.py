@@ -6,7 +6,7 @@ from typing import Any
 
 from rota.core.format_iso_time import iso_time, iso_time_or_none
 from rota.core.job_record import HistoryEntry, Progress
-from rota.core.workflow import WorkflowInfo, WorkflowRecord
+from rota.core.workflow_record_and_decisions import WorkflowInfo, WorkflowRecord
 
 
 def progress_json(progress: Progress) -> dict[str, Any]:

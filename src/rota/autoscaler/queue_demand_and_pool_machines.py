@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rota.autoscaler.provider import Machine
+from rota.autoscaler.machine_provider import Machine
 from rota.client.session import Session
 from rota.core.autoscaling.observation import ObservedWorker, QueueDemand, WorkerState
 from rota.core.metric_series import MINUTE_MS, Point, add_counts, series

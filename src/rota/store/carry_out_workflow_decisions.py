@@ -17,7 +17,7 @@ import msgspec
 
 from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
-from rota.core.workflow import (
+from rota.core.workflow_record_and_decisions import (
     MAX_ITEMS,
     NO_LIST,
     NOT_ENDED,
@@ -30,7 +30,7 @@ from rota.core.workflow import (
     why_not_resumable,
 )
 from rota.errors import StoreError, StoreUnavailable
-from rota.store.dependencies import (
+from rota.store.create_dependents_and_deliver_outcomes import (
     SLICE,
     TRIES,
     WORKFLOWS,

@@ -34,7 +34,7 @@ from rota.worker import (
     claim_report_loop,
     config,
     dispatcher,
-    heartbeat,
+    lease_heartbeat,
     registration_loop,
     schedule_firing_loop,
 )
@@ -193,7 +193,7 @@ def numbers() -> str:
     """Returns the built-in times and limits, read from the code that uses them."""
     rows = [
         ("lease of a claim", f"{LEASE_MS / 1000:g} s", "how long a worker keeps a job without a heartbeat"),
-        ("heartbeat", f"{heartbeat.HEARTBEAT_S:g} s", "renews all leases of a worker, one call per queue"),
+        ("heartbeat", f"{lease_heartbeat.HEARTBEAT_S:g} s", "renews all leases of a worker, one call per queue"),
         ("fallback poll", f"{claim_queues.LOOK_AGAIN_S:g} s", "longest time between two claims of an idle worker"),
         ("wait for a slot", f"{claim_report_loop.WAIT_FOR_SLOT_S:g} s", "of a job claimed ahead; then it is returned"),
         ("grace period", f"{config.GRACE_S:g} s", "for handlers after SIGTERM; `--grace` changes it"),

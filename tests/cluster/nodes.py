@@ -67,6 +67,24 @@ class Cluster:
         with node.client() as client:
             return str(_ask(client, "MYID").decode())
 
+    def move_slot_key_by_key(self, slot: int, target: Server) -> None:
+        """As `--cluster reshard` of older tools does it."""
+        source = self.node_of(slot)
+        source_name, target_name = self.name_of(source), self.name_of(target)
+        with source.client() as old, target.client() as new:
+            new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source_name)
+            old.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target_name)
+            while keys := old.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 10):
+                old.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5_000, "KEYS", *keys)
+            for client in (new, old):
+                client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target_name)
+
+    def move_slot_at_once(self, slot: int, target: Server) -> None:
+        """As Valkey 9 does it by itself."""
+        source, target_name = self.node_of(slot), self.name_of(target)
+        with source.client() as old:
+            old.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target_name)
+
     def client(self) -> Any:
         """A plain client of the whole cluster, which finds the right node by itself."""
         nodes = [ClusterNode("127.0.0.1", node.port) for node in self.nodes]

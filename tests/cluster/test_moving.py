@@ -30,27 +30,7 @@ async def harness(own_cluster: Cluster, namespace: str, tmp_path: Path) -> Async
         await harness.rota.close()
 
 
-def move_key_by_key(cluster: Cluster, slot: int, target: Server) -> None:
-    """As `--cluster reshard` of older tools does it."""
-    source = cluster.node_of(slot)
-    source_name, target_name = cluster.name_of(source), cluster.name_of(target)
-    with source.client() as old, target.client() as new:
-        new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source_name)
-        old.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target_name)
-        while keys := old.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 10):
-            old.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5_000, "KEYS", *keys)
-        for client in (new, old):
-            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target_name)
-
-
-def move_at_once(cluster: Cluster, slot: int, target: Server) -> None:
-    """As Valkey 9 does it by itself."""
-    source, target_name = cluster.node_of(slot), cluster.name_of(target)
-    with source.client() as old:
-        old.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target_name)
-
-
-@pytest.mark.parametrize("move", [move_key_by_key, move_at_once])
+@pytest.mark.parametrize("move", [Cluster.move_slot_key_by_key, Cluster.move_slot_at_once])
 async def test_a_slot_moves_while_its_jobs_run(
     harness: WorkerHarness, own_cluster: Cluster, move: Callable[[Cluster, int, Server], None]
 ) -> None:
@@ -92,7 +72,7 @@ async def test_the_slot_of_workflows_moves_while_one_runs(harness: WorkerHarness
         second = flow.step(harness.program.echo.using(queue=PRINT).call(first.result))
         flow.step(harness.program.echo.using(queue=BILLING).call(second.result))
     await harness.noted("moving")
-    move_key_by_key(own_cluster, key_slot(b"~"), own_cluster.node_of(key_slot(MAIL.encode())))
+    own_cluster.move_slot_key_by_key(key_slot(b"~"), own_cluster.node_of(key_slot(MAIL.encode())))
     harness.allow("moving")
 
     assert await flow.result(20) == "moving"

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from tests.servers import Server
+
+
+@dataclass(eq=False)
+class _Link:
+    """One connection of a client, and the one to the server behind it."""
+
+    server: asyncio.StreamWriter
+    is_half_open: bool = False
+    is_reset: bool = False
 
 
 class Proxy:
@@ -25,6 +37,7 @@ class Proxy:
         self._is_swallowing = False
         self._piece = 2**16
         self._cut_after: int | None = None
+        self._links: set[_Link] = set()
         #: Seconds by which all that the server sends is late.
         self.delay = 0.0
         #: Connections that were made, and parts that requests came in.
@@ -65,6 +78,18 @@ class Proxy:
         self._server = server
         self.cut()
 
+    def reset(self) -> None:
+        """Cuts every connection with a RST, so that neither end reads what was still on its way."""
+        for link in self._links:
+            link.is_reset = True
+        self.cut()
+
+    def half_open(self) -> None:
+        """Cuts every connection to the server. Clients notice nothing: what they send is dropped without a reply."""
+        for link in self._links:
+            link.is_half_open = True
+            link.server.transport.abort()
+
     def cut(self) -> None:
         """Cuts every connection."""
         for task in self._tasks:
@@ -90,9 +115,15 @@ class Proxy:
         task.add_done_callback(self._tasks.discard)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server_reader, server_writer = await asyncio.open_unix_connection(str(self._server.socket_path))
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(str(self._server.socket_path))
+        except OSError:  # the server is away
+            writer.transport.abort()
+            return
         self.connections += 1
         is_doomed = False
+        link = _Link(server_writer)
+        self._links.add(link)
 
         async def requests() -> None:
             nonlocal is_doomed
@@ -104,6 +135,8 @@ class Proxy:
                 if self._is_swallowing:
                     self.swallowed += 1
                     await asyncio.Event().wait()
+                if link.is_half_open:
+                    continue
                 server_writer.write(data)
                 await server_writer.drain()
 
@@ -146,13 +179,19 @@ class Proxy:
                     await writer.drain()
                     if self._piece < len(data):
                         await asyncio.sleep(0)
+            if link.is_half_open:
+                await asyncio.Event().wait()
 
         pumps = [asyncio.create_task(requests()), asyncio.create_task(replies())]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._links.discard(link)
             for pump in pumps:
                 pump.cancel()
+            if link.is_reset:
+                linger = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.transport.abort()
             server_writer.transport.abort()
             await asyncio.gather(*pumps, return_exceptions=True)

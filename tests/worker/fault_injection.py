@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -175,6 +176,12 @@ def sigterm_during_push() -> None:
     ClaimReportLoop.on_pushed_job = late
 
 
+def wrong_clock() -> None:
+    """Has a clock that is wrong by ROTA_TEST_WRONG_CLOCK_S."""
+    right, error = time.time, float(os.environ["ROTA_TEST_WRONG_CLOCK_S"])
+    time.time = lambda: right() + error
+
+
 def _has_jobs(answer: list[bytes]) -> bool:
     """Behind the five words of a claim's answer stand the records."""
     return len(answer) > 5
@@ -257,6 +264,7 @@ HOOKS: Final[dict[str, Callable[[], None]]] = {
         no_polling,
         slow_log_writes,
         late_claim_reply,
+        wrong_clock,
         after_take,
         before_deliver,
         after_deliver,

@@ -20,6 +20,7 @@ import pytest
 
 from deploy.dashboards import DASHBOARDS, FOLDER, dashboard, written
 from rota import Every, Rota
+from rota.monitoring.health_reader import HealthReader
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
 from rota.worker.monitoring.http_server import HttpResponse, HttpServer
 from tests.deploy.prometheus import ROOT, SHIPPED, Prometheus, config, program
@@ -57,9 +58,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 def _scraped(rota: Rota) -> Generator[str]:
     """Serves the text of a scrape, as Rota's server does."""
     loop = asyncio.new_event_loop()
+    health = HealthReader(rota)
 
     async def metrics() -> HttpResponse:
-        return HttpResponse(HTTPStatus.OK, CONTENT_TYPE, await metrics_text(rota))
+        return HttpResponse(HTTPStatus.OK, CONTENT_TYPE, await metrics_text(rota, health.findings))
 
     port = HttpServer("127.0.0.1", 0, {"/metrics": metrics})
     thread = threading.Thread(target=loop.run_forever, name="scraped")

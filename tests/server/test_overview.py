@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rota import Rota
+from rota import Every, Rota
 from rota.client.session import checked_session, session_of, sessions_of
 from rota.server import Role, create_app
 from rota.server.auth.api_tokens import Tokens
 from rota.store.report_encoding import Lost
 from tests.client.manual_worker import Hand, calls_of
+from tests.metric_history import ended, write_minutes, write_usual_days
 from tests.server.api import Api, open_api
 from tests.server.test_jobs import handle
 from tests.servers import Server
@@ -65,6 +66,24 @@ async def test_an_overview_lists_alerts(api: Api, rota: Rota, hand: Hand, valkey
     assert set(found) == {"dead_letters", "paused_queues", "held_workflows", "dead_workers"}
 
 
+async def test_the_verdict_names_a_queue_that_is_slower_than_on_earlier_days(
+    api: Api, rota: Rota, valkey: Server
+) -> None:
+    write_usual_days(rota, valkey, "mail", task="example", run_ms=116)
+    write_minutes(rota, valkey, "mail", ended(40, 3_500), task="example", minutes_ago=[1, 2, 3])
+
+    answer = await api.ask("GET", "/api/overview")
+
+    assert answer["verdict"]["level"] == "warn"
+    assert answer["verdict"]["text"] == "Degraded: mail 30 × slower than usual"
+    (found,) = (one for one in answer["attention"] if one["kind"] == "slow_queue")
+    assert (found["key"], found["queue"], found["task"]) == ("slow_queue:mail", "mail", "example")
+    assert (found["value"], found["usual"]) == (3_500, 116)
+    metrics = (await api.get("/metrics")).text
+    assert "\nrota_health 1\n" in metrics
+    assert 'rota_findings{kind="slow_queue",level="warn",queue="mail"} 1' in metrics
+
+
 async def test_a_worker_that_took_its_leave_is_no_alarm(api: Api, rota: Rota, hand: Hand, valkey: Server) -> None:
     await hand.store.renew_registration(json.dumps({"state": "stopped", "queues": ["mail"]}))
     with valkey.client() as client:
@@ -87,6 +106,44 @@ async def test_many_viewers_cost_the_store_what_one_costs(api: Api, rota: Rota, 
 
     # The first is good for about a second, and twenty answers take no ten of those.
     assert looks < 10
+
+
+async def test_a_job_that_hangs_is_named_with_the_jobs_that_its_lock_blocks(
+    api: Api, rota: Rota, hand: Hand, valkey: Server
+) -> None:
+    write_usual_days(rota, valkey, "mail", task="example", run_ms=116)
+    stuck = await handle(rota, await api.enqueue(queue="mail", lock="acme"))
+    for _ in range(17):
+        await api.enqueue(queue="mail", lock="acme")
+    claimed = await hand.take(stuck)
+    runs = sessions_of(rota).keys.queue("mail", "runs")
+    with valkey.client() as client:
+        words = client.hget(runs, claimed.run).split(b" ")
+        words[3] = b"%d" % (int(words[3]) - 40 * 60_000)  # claimed 40 minutes earlier
+        client.hset(runs, claimed.run, b" ".join(words))
+
+    answer = await api.ask("GET", "/api/overview")
+
+    found = {one["kind"]: one for one in answer["attention"] if one["level"] != "notice"}
+    assert answer["verdict"]["text"].startswith("Degraded: example in mail has been running for 40 min")
+    assert found["long_running_job"]["job"] == stuck.id
+    assert (found["blocked_lock"]["text"], found["blocked_lock"]["count"]) == ("mail 17 jobs blocked by lock acme", 17)
+
+
+async def test_a_schedule_that_did_not_fire_is_named(api: Api, rota: Rota, valkey: Server) -> None:
+    await rota.schedules.put("nightly", Every(3600), rota.task(name="report", queue="mail")(report).call())
+    keys = sessions_of(rota).keys
+    with valkey.client() as client:
+        client.zincrby(keys.queue("mail", "schedule_due"), -7_200_000, "nightly")
+
+    answer = await api.ask("GET", "/api/overview")
+
+    (found,) = (one for one in answer["attention"] if one["kind"] == "missed_schedule")
+    assert (found["schedule"], found["level"]) == ("mail:nightly", "fail")
+    assert answer["verdict"]["text"].startswith("Critical: schedule nightly is 1 h")
+
+
+async def report() -> None: ...
 
 
 async def test_a_limited_token_sees_its_own_queues_alone(rota: Rota, hand: Hand) -> None:

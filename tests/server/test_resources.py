@@ -128,7 +128,7 @@ async def test_who_runs_more_than_one_look_finds_is_as_busy_as_it_said(
 async def test_of_many_new_runs_the_names_are_read_some_at_a_time(
     api: Api, rota: Rota, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.server.running_jobs_by_worker.MAX_NEW", 1)
+    monkeypatch.setattr("rota.monitoring.running_jobs_by_worker.MAX_NEW", 1)
     jobs = [await handle(rota, await api.enqueue(queue="mail")) for _ in range(2)]
     await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail"], "slots": 2}))
     for job in jobs:

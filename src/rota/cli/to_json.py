@@ -14,11 +14,17 @@ from rota.client.events import Event
 from rota.client.schedules import ScheduleInfo
 from rota.core.encrypted_values import readable
 from rota.core.format_iso_time import iso_time_or_none
+from rota.core.health.finding import Finding
 from rota.core.job_record import JobRecord
 from rota.core.json_for_cli_and_http import progress_json, workflow_summary_json
 from rota.core.workflow_record_and_decisions import StepRecord, WorkflowRecord
 from rota.core.workflow_text import outcome_of
 from rota.store.reads import LogLine, QueueInfo, WorkerInfo
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Returns an unusual condition."""
+    return {**msgspec.to_builtins(finding), "text": finding.text}
 
 
 def job_json(record: JobRecord) -> dict[str, Any]:

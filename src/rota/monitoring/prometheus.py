@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
 from rota.client.rota import Rota
 from rota.client.session import checked_session
+from rota.core.health.finding import Finding
+from rota.core.health.verdict import verdict
 from rota.core.metric_series import BOUNDS_MS, Counts, Times
 from rota.core.prometheus_text import CONTENT_TYPE, Family, Sample, histogram_samples, render
 from rota.errors import StoreError
@@ -38,11 +40,15 @@ TOTALS: Final[Mapping[str, tuple[str, str]]] = {
 _BOUNDS: Final = range(2, 23, 2)
 
 
-async def metrics_text(rota: Rota) -> str:
-    """Returns the text of a scrape. If the store does not respond, `rota_store_up` is 0."""
+async def metrics_text(rota: Rota, health: Callable[[], Awaitable[Sequence[Finding]]] | None = None) -> str:
+    """Returns the text of a scrape. If the store does not respond, `rota_store_up` is 0.
+
+    `health` returns what is unusual, such as `HealthReader(rota).findings`: keep the reader, it caches the history.
+    """
     families = [_build()]
     try:
         families += await _families(rota)
+        families += _health(await health()) if health is not None else []
     except StoreError:
         families.append(_up(0))
     return render(families)
@@ -70,6 +76,15 @@ async def _families(rota: Rota) -> list[Family]:
         *_autoscaler(await session.scaling.read()),
         *_server(await server_info(session.store)),
     ]
+
+
+def _health(found: Sequence[Finding]) -> list[Family]:
+    level = Family("rota_health", "gauge", "0 healthy, 1 degraded, 2 critical.")
+    level.add(("ok", "warn", "fail").index(verdict(found).level))
+    counts = Family("rota_findings", "gauge", "Unusual conditions, by kind, level and queue.")
+    for (kind, severity, queue), number in sorted(Counter((f.kind, f.level, f.queue or "") for f in found).items()):
+        counts.add(number, kind=kind, level=severity, queue=queue)
+    return [level, counts]
 
 
 def _build() -> Family:

@@ -17,17 +17,19 @@ from rota.client.queue_metrics import read_minutes
 from rota.client.record_audit_entry import record_change
 from rota.client.rota import Rota
 from rota.client.session import checked_session, sessions_of
+from rota.core.health.finding import Finding
 from rota.core.ids import checked_queue
 from rota.core.job_record import JobRecord
 from rota.core.masking import Mask
 from rota.core.metric_series import Counts
 from rota.core.shards import base_of
 from rota.monitoring.alerts import read_server_status
+from rota.monitoring.health_reader import HealthReader
+from rota.monitoring.running_jobs_by_worker import RunningJobsByWorker
 from rota.server.auth.api_tokens import Role
 from rota.server.auth.authentication import Authenticator, Identity, caller_of, rate_limited
 from rota.server.http.problem_responses import Problem, QueueNotFound
 from rota.server.job_read_batcher import JobReadBatcher
-from rota.server.running_jobs_by_worker import RunningJobsByWorker
 from rota.server.serializers import JobSerializer
 from rota.server.settings import ServerSettings
 from rota.server.shared_event_reader import SharedEventReader
@@ -42,6 +44,7 @@ _Values: TypeAlias = Mapping[str, Any] | None
 
 #: Lifetimes of cached values.
 OVERVIEW_S: Final = 0.5
+HEALTH_S: Final = 2.0
 SERVER_STATUS_S: Final = 15.0
 SUGGESTIONS_S: Final = 5.0
 FORECAST_S: Final = 1.0
@@ -68,12 +71,17 @@ class Server:
         self.suggestions = TtlCache(rota.suggestions, SUGGESTIONS_S)
         self.forecast = TtlCache(rota.schedules.forecast, FORECAST_S)
         self.minutes = TtlCache(self._minutes, SERVER_STATUS_S)
+        self.health_reader = HealthReader(rota)
+        self.health = TtlCache(self._findings, HEALTH_S)
         #: The events of all `/api/events` streams, and the number of these streams.
         self.event_feed = SharedEventReader(rota)
         self.readers = 0
         self.readers_of: Counter[str] = Counter()
         #: Bulk operations that run in this process.
         self.background: set[asyncio.Task[None]] = set()
+
+    async def _findings(self) -> list[Finding]:
+        return await self.health_reader.findings(await self.overview.get(), await self.server_status.get())
 
     async def _minutes(self) -> dict[str, list[Counts]]:
         return await read_minutes(await checked_session(self.rota), SPARK_MINUTES)

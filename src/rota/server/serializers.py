@@ -17,6 +17,7 @@ from rota.client.redrive_jobs_and_workflow_steps import REDRIVABLE
 from rota.client.schedules import ScheduleInfo
 from rota.core.attempts_from_history import Attempt, attempts_of
 from rota.core.format_iso_time import iso_time, iso_time_or_none
+from rota.core.health.finding import Finding
 from rota.core.ids import decode_run
 from rota.core.job_record import ErrorRecord, HistoryEntry, JobRecord
 from rota.core.json_for_cli_and_http import history_json, progress_json, workflow_summary_json
@@ -25,8 +26,8 @@ from rota.core.metric_series import Counts, Times
 from rota.core.state_transitions import JobState
 from rota.core.workflow_record_and_decisions import NOT_ENDED, WorkflowInfo, WorkflowRecord, compensations
 from rota.core.workflow_text import explain_workflow
+from rota.monitoring.running_jobs_by_worker import RunningAttempt
 from rota.server.auth.authentication import Identity
-from rota.server.running_jobs_by_worker import RunningAttempt
 from rota.server.task_catalog import KnownTask, TaskCatalog
 from rota.store.bulk_operation_records import OperationInfo
 from rota.store.reads import LockInfo, LogLine, Page, QueueInfo, Snapshot, WorkerInfo
@@ -458,6 +459,28 @@ def operation_json(info: OperationInfo) -> dict[str, Any]:
         "failures": [{"jobId": failure.job, "message": failure.reason} for failure in info.failures],
         "created_at": iso_time(info.created_at),
         "ended_at": iso_time_or_none(info.ended_at),
+    }
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Returns a finding."""
+    return {
+        "key": finding.key,
+        "kind": finding.kind,
+        "level": finding.level,
+        "text": finding.text,
+        "detail": finding.detail,
+        "count": finding.count,
+        "queue": finding.queue,
+        "task": finding.task,
+        "job": finding.job,
+        "worker": finding.worker,
+        "schedule": finding.schedule,
+        "names": finding.names,
+        "value": finding.value,
+        "usual": finding.usual,
+        "since": None,
+        "acknowledged": None,
     }
 
 

@@ -19,6 +19,7 @@ from rota.core.metric_series import (
     counts_from,
 )
 from rota.store.keys import Keys
+from rota.store.redis.hash_and_time_replies import read_text_hash, read_time_ms
 from rota.store.redis.retrying_client import RedisClient, ScriptCall
 from rota.store.redis.script_compiler import script
 
@@ -37,6 +38,17 @@ class QueueCounters(NamedTuple):
     totals: tuple[int, ...]
     #: Number of a minute or hour -> its increments.
     intervals: dict[int, Increments]
+
+    def counts_of(self, interval: int) -> Counts:
+        """The sum over all tasks in one interval."""
+        numbers = [0] * WIDTH
+        for index, amount in self.intervals.get(interval, {}).items():
+            numbers[index % WIDTH] += amount
+        return counts_from(numbers)
+
+    def only(self, interval: int) -> QueueCounters:
+        """The same with one interval alone."""
+        return self._replace(intervals={interval: self.intervals[interval]} if interval in self.intervals else {})
 
     def recent_by_task(self) -> dict[str, Counts]:
         """Task -> the sum of its counters over all intervals."""
@@ -91,6 +103,28 @@ class CounterStore:
         answers = await self._redis.run_many(calls) if calls else []
         return [_read_counters(answer, unit, first) for answer in answers]
 
+    async def read_hours(self, queues: Sequence[str], hours: Sequence[int]) -> list[QueueCounters]:
+        """The counters of queues with the increments of past hours, by their numbers; without totals."""
+        commands: list[list[str]] = [["TIME"]]
+        for queue in queues:
+            commands.append(["HGETALL", self._keys.queue(queue, "task_numbers")])
+            commands.append(["MGET", *(self._keys.queue(queue, "hour_counters", str(hour)) for hour in hours)])
+        answers = await self._redis.commands(commands)
+        now = read_time_ms(answers[0])
+        found: list[QueueCounters] = []
+        for fields, stored in zip(answers[1::2], answers[2::2], strict=True):
+            numbers = {name: int(number) for name, number in read_text_hash(fields).items() if name != _MINUTE}
+            intervals = {
+                hour: _decode_increments(encoded) for hour, encoded in zip(hours, stored, strict=True) if encoded
+            }
+            found.append(QueueCounters(now, numbers, (), intervals))
+        return found
+
+
+def _decode_increments(encoded: bytes) -> Increments:
+    words = _increments.decode(encoded)
+    return dict(zip(words[::2], words[1::2], strict=True))
+
 
 def _read_counters(answer: list[Any], unit: str, first: int) -> QueueCounters:
     now, fields, totals, before, *added = answer
@@ -100,8 +134,7 @@ def _read_counters(answer: list[Any], unit: str, first: int) -> QueueCounters:
     intervals: dict[int, Increments] = {}
     for index, encoded in enumerate(added):
         if encoded:
-            words = _increments.decode(encoded)
-            intervals[first + index] = dict(zip(words[::2], words[1::2], strict=True))
+            intervals[first + index] = _decode_increments(encoded)
     latest = minute * MINUTE_MS // UNIT_MS[unit]
     if first <= latest < first + len(added):
         # The current interval is not stored yet: it is the difference to the totals at its start.

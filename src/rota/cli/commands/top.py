@@ -16,6 +16,7 @@ from rota.cli.connection import connected, run
 if TYPE_CHECKING:
     from rota.cli.keys import Keys
     from rota.client.rota import Rota
+    from rota.core.health.finding import Finding
     from rota.store.reads import QueueInfo, WorkerInfo
 
 #: Totals that count arriving jobs.
@@ -33,6 +34,8 @@ COLUMNS: Final = (
     "out/s",
     "oldest wait",
 )
+#: Findings that are shown; the verdict counts all of them.
+MAX_FINDINGS: Final = 8
 SORTS: Final = tuple(column for column in COLUMNS if column != "claims")
 
 
@@ -43,6 +46,8 @@ class Sample:
     queues: Sequence[QueueInfo]
     workers: Sequence[WorkerInfo]
     rates: dict[str, tuple[float, float]]
+    #: What is unusual, the worst first.
+    found: Sequence[Finding]
 
 
 @click.command()
@@ -76,6 +81,9 @@ async def _top(settings: Settings, sort: str, *, once: bool, interval: float) ->
 
 
 async def _samples(rota: Rota, interval: float, keys: Keys) -> AsyncIterator[Sample]:
+    from rota.monitoring.health_reader import HealthReader
+
+    health = HealthReader(rota)
     before: dict[str, QueueInfo] = {}
     sampled_at = 0.0
     while True:
@@ -83,7 +91,7 @@ async def _samples(rota: Rota, interval: float, keys: Keys) -> AsyncIterator[Sam
         now = time.monotonic()
         workers = [worker for worker in await rota.workers() if worker.status == "ALIVE"]
         rates = {info.name: _rate(before[info.name], info, now - sampled_at) for info in queues if info.name in before}
-        yield Sample(queues, workers, rates)
+        yield Sample(queues, workers, rates, await health.findings())
         before, sampled_at = {info.name: info for info in queues}, now
         await keys.wait(interval)
 
@@ -96,21 +104,30 @@ def _rate(before: QueueInfo, after: QueueInfo, seconds: float) -> tuple[float, f
 
 
 def _sample_json(sample: Sample) -> dict[str, Any]:
-    from rota.cli.to_json import queue_json, worker_json
+    from rota.cli.to_json import finding_json, queue_json, worker_json
+    from rota.core.health.verdict import verdict
 
     queues: list[dict[str, Any]] = []
     for info in sample.queues:
         in_per_second, out_per_second = sample.rates.get(info.name, (None, None))
         queues.append({**queue_json(info), "in_per_second": in_per_second, "out_per_second": out_per_second})
-    return {"queues": queues, "workers": [worker_json(worker) for worker in sample.workers]}
+    line = verdict(sample.found)
+    return {
+        "verdict": {"level": line.level, "text": line.text},
+        "attention": [finding_json(one) for one in sample.found],
+        "queues": queues,
+        "workers": [worker_json(worker) for worker in sample.workers],
+    }
 
 
 def _title(address: str, sample: Sample, sort: str, *, has_keys: bool) -> str:
+    from rota.core.health.verdict import verdict
+
     arriving, leaving = (sum(rates) for rates in zip(*sample.rates.values(), strict=True)) if sample.rates else (0, 0)
     busy, slots = (sum(worker.info.get(name, 0) for worker in sample.workers) for name in ("busy", "slots"))
     rates = f"{arriving:.1f} in/s, {leaving:.1f} out/s, " if sample.rates else ""
     keys = f"  [q] quit  [s] sort: {sort}" if has_keys else ""
-    return f"rota top  {address}  {rates}{busy} of {slots} slots busy{keys}"
+    return f"rota top  {address}  {verdict(sample.found).text}  {rates}{busy} of {slots} slots busy{keys}"
 
 
 def _sort_key(sample: Sample, sort: str) -> Callable[[QueueInfo], tuple[float, str]]:
@@ -124,7 +141,7 @@ def _sort_key(sample: Sample, sort: str) -> Callable[[QueueInfo], tuple[float, s
     return key
 
 
-def _tables(sample: Sample, sort: str, title: str) -> tuple[output.Table, output.Table]:
+def _tables(sample: Sample, sort: str, title: str) -> list[output.Table]:
     from rota.cli.commands.workers import worker_table
     from rota.core.explain import format_duration
 
@@ -140,4 +157,8 @@ def _tables(sample: Sample, sort: str, title: str) -> tuple[output.Table, output
                 output.NOTHING if info.oldest_pending_ms is None else format_duration(info.oldest_pending_ms),
             )
         )
-    return output.Table(COLUMNS, rows, title), worker_table(sample.workers)
+    tables = [output.Table(COLUMNS, rows, title), worker_table(sample.workers)]
+    if severe := [one for one in sample.found if one.level != "notice"]:
+        shown = [(one.level, one.text, one.detail) for one in severe[:MAX_FINDINGS]]
+        tables.append(output.Table(("level", "finding", "detail"), shown))
+    return tables

@@ -95,4 +95,4 @@ async def metrics_by_task(
 async def prometheus_metrics(context: Viewer) -> Response:
     """Returns the store's metrics in the Prometheus text format. Every server returns the same values."""
     context.check_unlimited("the Prometheus endpoint")
-    return Response(await metrics_text(context.rota), media_type=CONTENT_TYPE)
+    return Response(await metrics_text(context.rota, context.server.health.get), media_type=CONTENT_TYPE)

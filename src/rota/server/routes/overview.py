@@ -11,6 +11,9 @@ from fastapi import APIRouter, Response
 from rota.client.overview import Overview
 from rota.client.queue_metrics import QueueLoad
 from rota.core.format_iso_time import iso_time
+from rota.core.health.finding import Finding
+from rota.core.health.queue_rules import drain_ms
+from rota.core.health.verdict import verdict
 from rota.core.metric_series import Counts, add_counts
 from rota.core.state_transitions import JobState
 from rota.monitoring.alerts import ServerStatus, alerts, is_recently_dead
@@ -29,9 +32,13 @@ async def show_overview(context: Viewer) -> Response:
     status = None if context.identity.queues else await server.server_status.get()
     minutes = await server.minutes.get()
     loads = overview.loads
+    found = [one for one in await server.health.get() if may_see_finding(context, one)]
+    line = verdict(found)
     alive = [worker for worker in overview.workers if worker.status == "ALIVE"]
     body: dict[str, Any] = {
         "at": iso_time(overview.at),
+        "verdict": {"level": line.level, "text": line.text},
+        "attention": [serializers.finding_json(one) for one in found],
         "stats": serializers.stats_json({state: sum(load.counts[state] for load in loads) for state in JobState}),
         "last_5m": serializers.counts_json(add_counts(load.last_5m for load in loads)),
         "arrivals_per_second": sum(load.arrivals_per_second for load in loads),
@@ -50,6 +57,15 @@ async def show_overview(context: Viewer) -> Response:
         "alerts": msgspec.to_builtins(alerts(overview, status)),
     }
     return json_response(body)
+
+
+def may_see_finding(context: RequestContext, finding: Finding) -> bool:
+    """Returns whether a finding is about a queue that the caller may see; for an unlimited caller always."""
+    if not context.identity.queues:
+        return True
+    if finding.kind == "dead_worker":
+        return any(map(context.identity.may_see, finding.names))
+    return finding.queue is not None and context.identity.may_see(finding.queue)
 
 
 def _visible(context: RequestContext, overview: Overview) -> Overview:
@@ -73,6 +89,7 @@ def _queue_json(load: QueueLoad, minutes: Sequence[Counts]) -> dict[str, Any]:
         "oldest_wait_ms": load.oldest_wait_ms,
         "arrivals_per_second": load.arrivals_per_second,
         "services_per_second": load.services_per_second,
+        "drain_ms": drain_ms(load.counts["pending"], load.arrivals_per_second, load.services_per_second),
         "last_5m": serializers.counts_json(load.last_5m),
         "workers": load.workers,
         "slots": load.slots,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rota.server.schemas.common import ResponseBody
+from rota.server.schemas.health import Finding
 from rota.server.schemas.jobs import Stats
 from rota.server.schemas.metrics import MetricCounts
 
@@ -19,6 +20,8 @@ class OverviewQueue(ResponseBody):
     #: Rates and counts of the last five minutes.
     arrivals_per_second: float
     services_per_second: float
+    #: Time to drain at these rates; null if the backlog does not become smaller.
+    drain_ms: int | None
     last_5m: MetricCounts
     #: Live workers that serve the queue, and their slots.
     workers: int
@@ -79,10 +82,21 @@ class Alert(ResponseBody):
     names: list[str]
 
 
+class OverviewVerdict(ResponseBody):
+    """The state of the system in one line, without what was acknowledged."""
+
+    level: Literal["ok", "warn", "fail"]
+    #: Such as "Degraded: mail 30 × slower than usual, all workers busy".
+    text: str
+
+
 class OverviewResponse(ResponseBody):
     """The state of the system at the time `at`, at most about a second ago."""
 
     at: str
+    verdict: OverviewVerdict
+    #: What is unusual, the worst first; at most a hundred.
+    attention: list[Finding]
     #: Over all queues.
     stats: Stats
     #: Counts of the last five minutes.

@@ -118,7 +118,8 @@ async def test_a_job_that_hangs_is_named_with_the_jobs_that_its_lock_blocks(
     claimed = await hand.take(stuck)
     runs = sessions_of(rota).keys.queue("mail", "runs")
     with valkey.client() as client:
-        words = client.hget(runs, claimed.run).split(b" ")
+        record: Any = client.hget(runs, claimed.run)
+        words = record.split(b" ")
         words[3] = b"%d" % (int(words[3]) - 40 * 60_000)  # claimed 40 minutes earlier
         client.hset(runs, claimed.run, b" ".join(words))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.routing import Route
 
 from rota.server.http import connection_limits_and_timeouts
+from rota.server.http.large_body_pacer import LargeBodyPacer
 from tests.eventually import eventually_sync
 from tests.server.live import Live
 
@@ -171,3 +173,58 @@ def test_clients_that_leave_in_the_middle_of_a_body_log_no_tracebacks(
         assert httpx2.get(f"{live.url}/healthz").status_code == 200
 
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("received", "missing"),
+    [
+        (b"", None),
+        (b"GET /heal", "head"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", None),
+        (b"GET / HTTP/1.1\nHost: x\n\n", None),
+        (HEAD, "body"),
+        (HEAD.replace(b"Length: 1000", b"Length: 3") + b"{}", "body"),
+        (HEAD.replace(b"Length: 1000", b"Length: 2") + b"{}", None),
+        (HEAD.replace(b"Length: 1000", b"Length: 2") + b"{}GET / HT", None),
+        (HEAD.replace(b"Content-Length: 1000", b"content-length:   3 ") + b"{}", "body"),
+        (HEAD.replace(b"Length: 1000", b"Length: 100000"), None),
+        (HEAD.replace(b"Length: 1000", b"Length: -1"), None),
+        (HEAD.replace(b"Content-Length: 1000", b"Transfer-Encoding: chunked"), None),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"), None),
+        (b"\x16\x03\x01", None),
+        (b"G" * 70_000, None),
+    ],
+)
+def test_a_small_request_is_parsed_once_it_is_whole(received: bytes, missing: str | None) -> None:
+    assert connection_limits_and_timeouts.missing_part(received) == missing
+
+
+def test_a_request_that_arrives_byte_by_byte_is_answered(
+    app: FastAPI, connect: Callable[[Live, bytes], socket.socket]
+) -> None:
+    body = b'{"type": "x"}'
+    request = HEAD.replace(b"Length: 1000", b"Length: %d" % len(body)) + body
+    with Live(app) as live, connect(live, b"") as client:
+        for _ in range(2):  # the second on the same connection
+            for byte in request:
+                client.sendall(bytes([byte]))
+            assert b"201 Created" in read_response(client)
+
+
+async def test_large_bodies_leave_half_of_the_time_to_other_requests() -> None:
+    pacer = LargeBodyPacer()
+    loop = asyncio.get_running_loop()
+    began: list[float] = []
+    ended: list[float] = []
+
+    async def parse() -> None:
+        await pacer.wait_for_turn()
+        began.append(loop.time())
+        while loop.time() < began[-1] + 0.02:
+            pass
+        ended.append(loop.time())
+
+    await asyncio.gather(*(parse() for _ in range(4)))
+
+    for before, start, end in zip(began, began[1:], ended, strict=False):
+        assert start - end >= (end - before) * 0.9

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -25,6 +26,8 @@ from rota.core.metric_series import (
 from rota.core.retry import Seconds, to_ms
 from rota.core.shards import base_of
 from rota.errors import InvalidOption
+from rota.store.compute_in_thread import compute
+from rota.store.metric_counters import QueueCounters
 from rota.store.reads import QueueInfo, WorkerInfo, merge_shards
 
 #: Minutes over which rates are computed.
@@ -78,22 +81,16 @@ async def read_metrics(
     # A step that is longer than the retention begins before the first stored minute or hour.
     first = max(start, now - (MINUTES_KEPT if is_fine else HOURS_KEPT) * unit_ms)
     found = await session.counters.read(await _names(session, queue), unit, first // unit_ms, now // unit_ms)
-    parts = [
-        series(
-            counter.intervals,
-            counter.numbers_of(task),
-            since=start,
-            until=now,
-            step_ms=step_ms,
-            unit_ms=unit_ms,
-            queue=queue,
-            task=task,
-        )
-        for counter in found
-    ]
-    if not parts:
-        return series({}, None, since=start, until=now, step_ms=step_ms, unit_ms=unit_ms, task=task)
-    return msgspec.structs.replace(merge_series(parts), queue=queue)
+    of_one = partial(series, since=start, until=now, step_ms=step_ms, unit_ms=unit_ms, queue=queue, task=task)
+    intervals = sum(len(counter.intervals) for counter in found)
+    return await compute(intervals + (now - start) // step_ms * len(found), _sum_series, found, task, of_one)
+
+
+def _sum_series(found: Sequence[QueueCounters], task: str | None, of_one: Callable[..., Series]) -> Series:
+    if not found:
+        return of_one({}, None, queue=None)
+    parts = [of_one(counter.intervals, counter.numbers_of(task)) for counter in found]
+    return msgspec.structs.replace(merge_series(parts), queue=parts[0].queue)
 
 
 async def read_totals(session: Session, queue: str | None) -> dict[str, dict[str, Counts]]:
@@ -114,9 +111,14 @@ async def read_by_task(session: Session, *, queue: str | None, since: Seconds) -
     start = now - to_ms(since, "since")
     is_fine = start >= now - MINUTES_KEPT * MINUTE_MS
     unit, unit_ms = ("minute", MINUTE_MS) if is_fine else ("hour", HOUR_MS)
-    found: dict[str, dict[str, Counts]] = {}
     first = max(start, now - HOURS_KEPT * HOUR_MS) // unit_ms
-    for name, counter in zip(names, await session.counters.read(names, unit, first, now // unit_ms), strict=True):
+    counters = await session.counters.read(names, unit, first, now // unit_ms)
+    return await compute(sum(len(counter.intervals) for counter in counters), _sum_by_task, names, counters)
+
+
+def _sum_by_task(names: Sequence[str], counters: Sequence[QueueCounters]) -> dict[str, dict[str, Counts]]:
+    found: dict[str, dict[str, Counts]] = {}
+    for name, counter in zip(names, counters, strict=True):
         of_queue = found.setdefault(base_of(name), {})
         for task, counts in counter.recent_by_task().items():
             of_queue[task] = add_counts((of_queue[task], counts)) if task in of_queue else counts

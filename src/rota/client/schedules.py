@@ -54,6 +54,7 @@ from rota.errors import (
     StoreUnsupported,
     Undecryptable,
 )
+from rota.store.compute_in_thread import compute
 from rota.store.reads import Views, WorkerInfo
 from rota.store.schedules import ScheduleStore, StoredSchedule
 
@@ -406,7 +407,8 @@ class Schedules:
         """Returns all schedules, or those of one queue, by name. Leaves out unreadable ones with a warning."""
         found = await self._all(queue)
         workers = await self._sessions.current().views.workers() if found else []
-        return [_info(known, state, tick, workers, self._client.tasks.codec) for known, state, tick in found]
+        codec = self._client.tasks.codec
+        return await compute(len(found), lambda: [_info(*one, workers, codec) for one in found])
 
     async def forecast(self, *, queue: str | None = None, hours: int = MAX_FORECAST_HOURS) -> Forecast:
         """Returns the runs of schedules and the scheduled jobs of the next hours, a week at most.

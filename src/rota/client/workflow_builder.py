@@ -26,6 +26,7 @@ from rota.core.retry import Exponential, Retry
 from rota.core.workflow_record_and_decisions import StepRecord as StepPlan
 from rota.core.workflow_record_and_decisions import StepResult, Undo, last_steps
 from rota.errors import IdInUse, InvalidJob, InvalidOption, StoreError, StoreFull
+from rota.store.compute_in_thread import compute
 from rota.store.create_dependents_and_deliver_outcomes import (
     WORKFLOWS,
     Edge,
@@ -241,7 +242,7 @@ class WorkflowBuilder(Workflow[Any]):
                 self._plan(number, runs.get(number, ""), is_result_taken=number in taken)
                 for number in range(len(self._calls))
             ]
-            edges += self._edges(steps)
+            edges += await compute(sum(map(len, self._after)), self._edges, steps)
             await session.dependencies.register_dependents(edges)
             is_sent = True
             if await session.workflows.open(self.id, steps, self._fields(), nonce=self._nonce) == "in_use":

@@ -31,6 +31,7 @@ from rota.server.routes import (
     locks,
     login,
     metrics,
+    openapi_document,
     overview,
     queues,
     scaling,
@@ -108,6 +109,7 @@ def create_app(
         title="Rota",
         version=VERSION,
         description=DESCRIPTION,
+        openapi_url=None,  # the framework would build the document on the event loop
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -120,6 +122,7 @@ def create_app(
     app.router.routes.insert(0, jobs.FAST_ENQUEUE)
     for router in ROUTERS:
         app.include_router(router)
+    openapi_document.add_route(app)
     app.router.routes += dashboard.routes()
     problem_responses.install(app)
     if settings.cors_origins:

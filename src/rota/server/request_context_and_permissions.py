@@ -35,6 +35,7 @@ from rota.server.settings import ServerSettings
 from rota.server.shared_event_reader import SharedEventReader
 from rota.server.task_catalog import KnownTask, TaskCatalog
 from rota.server.ttl_cache import TtlCache
+from rota.store.compute_in_thread import compute_in_thread
 from rota.store.reads import WorkerInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -188,7 +189,7 @@ def _without_data(before: _Values, after: _Values) -> tuple[_Values, _Values]:
 async def serialize(record: JobRecord, function: Callable[..., R], *args: Any) -> R:
     """Calls a function that masks the data of a job: in a thread if it is long, so that other requests go on."""
     size = len(record.arguments) + len(record.result or b"")
-    return await asyncio.to_thread(function, *args) if size > SMALL_BYTES else function(*args)
+    return await compute_in_thread(function, *args) if size > SMALL_BYTES else function(*args)
 
 
 def json_response(body: Any, status: int = 200) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import threading
@@ -93,12 +94,24 @@ def serve(
     trusted_proxies: Sequence[str] = (),
 ) -> int:
     """Serves until SIGTERM or Ctrl-C. Returns the exit code. Raises ConfigurationError if it cannot listen."""
+    collect_garbage_less_often()
     log_level = "warning" if log_level == "info" else log_level
     config = uvicorn_config(app, log_level=log_level, trusted_proxies=trusted_proxies)
     with _listen(host, port) as listening:
         server = RotaServer(config, tls, on_listening)
         server.run(sockets=[listening])
     return 0 if server.started else 1
+
+
+def collect_garbage_less_often() -> None:
+    """Keeps the garbage collector from blocking the event loop while a large body is parsed.
+
+    A body of 1 MB may hold 240,000 lists. With Python's defaults they start hundreds of collections, several over all
+    objects of the process: 200 ms instead of 20.
+    """
+    gc.collect()
+    gc.freeze()  # modules and routes stay as long as the process
+    gc.set_threshold(50_000, 20, 50)
 
 
 def free_port(wanted: int) -> int:

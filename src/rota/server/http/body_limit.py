@@ -1,4 +1,4 @@
-"""Middleware that refuses request bodies above a size."""
+"""Middleware that refuses request bodies above a size, and paces large ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rota.server.http.large_body_pacer import LARGE, LargeBodyPacer
 
 #: Bytes of the body of a login.
 MAX_LOGIN: Final = 4_096
@@ -17,6 +19,7 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, max_body: int) -> None:
         self._app = app
         self._max_body = max_body
+        self._pacer = LargeBodyPacer()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
@@ -36,6 +39,8 @@ class BodyLimit:
             size += len(message.get("body", b""))
             if size > max_body:
                 raise _too_large(max_body)
+            if size > LARGE and message.get("more_body") is False:
+                await self._pacer.wait_for_turn()
             return message
 
         return receive_bounded

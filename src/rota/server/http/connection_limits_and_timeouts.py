@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -21,6 +22,11 @@ STALLED_S: Final = 60.0
 #: Maximum number of connections, and file descriptors left for other uses.
 MAX_CONNECTIONS: Final = 1_000
 RESERVED_FILES: Final = 64
+#: Bytes of a request that are held until it is whole; as many as uvicorn reads ahead of the application.
+MAX_HELD: Final = 65_536
+_END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
+_CONTENT_LENGTH: Final = re.compile(rb"(?i)\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r?\n")
+_EXPECT: Final = re.compile(rb"(?i)\nexpect:")
 
 
 def max_connections() -> int:
@@ -40,20 +46,31 @@ class LimitedProtocol(H11Protocol):
     _stalled: asyncio.TimerHandle | None = None
     #: When the server began to wait for the current request: at the connection or the previous response.
     waiting_since: float
+    #: What has arrived of a small request. It is parsed once it is whole, so that half a request costs next to nothing.
+    _held: bytes = b""
+    _is_body_held = False
 
     def connection_made(self, transport: Any) -> None:
         """Counts the connection, and looks up whose process is at the other end."""
         super().connection_made(transport)
         self.waiting_since = self.loop.time()
         if self.client is not None and self.server is not None and is_loopback(self.client[0]):
+            # Now: once the client has hung up, the kernel no longer knows whose process it was.
             uid = peer_uid(self.client, (self.server[0], self.server[1] or 0))
             self.app_state = {**self.app_state, PEER_UID: uid}
         self._expect(HEAD_S)
         make_room(self)
 
     def data_received(self, data: bytes) -> None:
-        """Starts the deadline of the next part of the request when one has arrived."""
+        """Parses what has arrived, and starts the deadline of the next part of the request when one has arrived."""
         before = self.conn.their_state
+        if before is h11.IDLE:
+            self._held += data
+            missing = missing_part(self._held)
+            if missing is not None:
+                self._wait_for(missing)
+                return
+            data, self._held, self._is_body_held = self._held, b"", False
         super().data_received(data)
         after = self.conn.their_state
         if after is h11.SEND_BODY:
@@ -99,7 +116,15 @@ class LimitedProtocol(H11Protocol):
     @property
     def is_sending_body(self) -> bool:
         """True while the body of a request that is not answered yet arrives."""
-        return self.conn.their_state is h11.SEND_BODY and not self.cycle.response_complete
+        return self._is_body_held or (self.conn.their_state is h11.SEND_BODY and not self.cycle.response_complete)
+
+    def _wait_for(self, part: Literal["head", "body"]) -> None:
+        self._unset_keepalive_if_required()
+        if part == "body" and not self._is_body_held:
+            self._is_body_held = True
+            self._expect(BODY_S)
+        elif self._deadline is None:
+            self._expect(HEAD_S)
 
     def _expect(self, seconds: float) -> None:
         self._stop_expecting()
@@ -111,8 +136,26 @@ class LimitedProtocol(H11Protocol):
             self._deadline = None
 
 
+def missing_part(received: bytes) -> Literal["head", "body"] | None:
+    """Returns the part of a small request that has not arrived whole; None if all has, or nothing should be held back.
+
+    Not held back is what is large, has no Content-Length, is no HTTP, or comes from a client that waits for a 100.
+    """
+    if len(received) > MAX_HELD or not received[:1].isalpha():
+        return None
+    end = _END_OF_HEAD.search(received)
+    if end is None:
+        return "head"
+    head = received[: end.end()]
+    length = _CONTENT_LENGTH.search(head)
+    if length is None or _EXPECT.search(head):
+        return None
+    size = len(head) + int(length[1])
+    return "body" if len(received) < size <= MAX_HELD else None
+
+
 def make_room(newest: Any) -> None:
-    """Closes a connection, if there are too many besides those that are closing."""
+    """Closes some connections, if there are too many besides those that are closing. Several: it looks at all."""
     limit = max_connections()
     connections: set[Any] = newest.connections
     if len(connections) <= limit:
@@ -120,4 +163,6 @@ def make_room(newest: Any) -> None:
     remaining = [one for one in connections if not one.transport.is_closing()]
     if len(remaining) > limit:
         waiting = [one for one in remaining if one.is_waiting and one is not newest] or [newest]
-        min(waiting, key=lambda one: (one.is_sending_body, one.waiting_since)).transport.abort()
+        waiting.sort(key=lambda one: (one.is_sending_body, one.waiting_since))
+        for one in waiting[: max(1, limit // 16)]:
+            one.transport.abort()

@@ -16,6 +16,7 @@ from rota.server.schemas.bulk_operations import OperationResponse
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.dead_letters import DeadGroupsResponse, RedriveDead
 from rota.server.schemas.jobs import JobFilter, JobsResponse
+from rota.store.compute_in_thread import compute
 from rota.store.job_search import DeadLetterGroup
 
 router = APIRouter(route_class=IdempotentRoute, tags=["dead letters"])
@@ -35,7 +36,7 @@ async def list_dead_letters(
     """Lists dead letters, the latest first."""
     chosen = JobFilter(state="FAILED", queue=queue, type=type, error=error, group=group, text=text)
     page = await jobs_page(context, chosen, cursor=cursor, limit=limit)
-    return json_response(context.server.serializer.page(page, context.identity))
+    return json_response(await compute(len(page.jobs), context.server.serializer.page, page, context.identity))
 
 
 @router.get("/api/dead/groups", response_model=DeadGroupsResponse)

@@ -54,6 +54,7 @@ from rota.server.schemas.jobs import (
     ResultResponse,
     StatsResponse,
 )
+from rota.store.compute_in_thread import compute
 from rota.store.reads import LockInfo, Page
 
 router = APIRouter(route_class=IdempotentRoute, tags=["jobs"])
@@ -114,7 +115,7 @@ async def list_jobs(context: Viewer, query: Annotated[JobQuery, Query()]) -> Res
         limit=query.limit,
         order=query.order,
     )
-    return json_response(context.server.serializer.page(page, context.identity))
+    return json_response(await compute(len(page.jobs), context.server.serializer.page, page, context.identity))
 
 
 @router.get("/api/jobs/{job_id}", response_model=JobResponse)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from rota.core.format_iso_time import iso_time
-from rota.core.metric_series import Counts
+from rota.core.metric_series import Counts, Series
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
 from rota.server import serializers
 from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.metrics import MetricsResponse, TaskMetricsResponse
+from rota.store.compute_in_thread import compute
 
 router = APIRouter(tags=["metrics"])
 
@@ -43,6 +44,19 @@ async def metrics_history(
     elif context.identity.queues:
         context.check_unlimited("the history of all queues")
     series = await context.rota.metrics(queue=queue, task=type, since=since, step=step)
+    return json_response(
+        {
+            "queue": queue,
+            "type": type,
+            "step_ms": series.step_ms,
+            "since": iso_time(series.since),
+            "until": iso_time(series.until),
+            **await compute(len(series.points), _points_and_total, series),
+        }
+    )
+
+
+def _points_and_total(series: Series) -> dict[str, Any]:
     points = [
         {
             "at": iso_time(point.at),
@@ -51,17 +65,7 @@ async def metrics_history(
         }
         for point in series.points
     ]
-    return json_response(
-        {
-            "queue": queue,
-            "type": type,
-            "step_ms": series.step_ms,
-            "since": iso_time(series.since),
-            "until": iso_time(series.until),
-            "points": points,
-            "total": serializers.counts_json(series.total),
-        }
-    )
+    return {"points": points, "total": serializers.counts_json(series.total)}
 
 
 @router.get("/api/metrics/tasks", response_model=TaskMetricsResponse)

@@ -43,6 +43,7 @@ from rota.server.schemas.schedules import (
     SchedulesResponse,
 )
 from rota.server.serializers import PREVIEW_BYTES
+from rota.store.compute_in_thread import compute
 
 router = APIRouter(route_class=IdempotentRoute, tags=["schedules"])
 
@@ -60,9 +61,9 @@ async def list_schedules(context: Viewer, queue: QueueName | None = None, tz: Zo
         context.check_queue(queue)
     await context.server.catalog.load()
     infos = [info for info in await context.rota.schedules.list(queue=queue) if context.identity.may_see(info.queue)]
-    return json_response(
-        {"schedules": [context.server.serializer.schedule(info, zone, PREVIEW_BYTES) for info in infos]}
-    )
+    serialize = context.server.serializer.schedule
+    found = await compute(len(infos), lambda: [serialize(info, zone, PREVIEW_BYTES) for info in infos])
+    return json_response({"schedules": found})
 
 
 @router.post("/api/schedules/preview", response_model=SchedulePreviewResponse)

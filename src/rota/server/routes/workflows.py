@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -21,12 +22,15 @@ from rota.server.request_context_and_permissions import Operator, RequestContext
 from rota.server.schemas.common import ID, WorkflowStateName
 from rota.server.schemas.jobs import JobOptions
 from rota.server.schemas.workflows import CancelWorkflow, NewStep, NewWorkflow, WorkflowResponse, WorkflowsResponse
+from rota.store.compute_in_thread import compute
 
 router = APIRouter(route_class=IdempotentRoute, tags=["workflows"])
 
 WorkflowId = Annotated[str, Path(max_length=300, json_schema_extra={"pattern": ID})]
 #: Key of an object that is replaced by the result of another step.
 RESULT: Final = "$result"
+#: Steps that are checked before other requests have their turn.
+STEPS_PER_TURN: Final = 50
 
 
 @router.get("/api/workflows", response_model=WorkflowsResponse)
@@ -68,6 +72,8 @@ async def create_workflow(context: Operator, body: NewWorkflow) -> Response:
     context.count_enqueues(len(body.steps))
     steps: dict[str, Step[Any]] = {}
     for index, step in enumerate(body.steps):
+        if index % STEPS_PER_TURN == 0:
+            await asyncio.sleep(0)  # other requests go on
         with fields_within(f"steps.{index}"):
             await _add_step(context, builder, steps, step, step.name or f"{step.type}-{index}")
     try:
@@ -171,7 +177,8 @@ async def _read_to_change(context: RequestContext, workflow_id: str) -> Workflow
 async def _workflow_json(context: RequestContext, workflow: WorkflowRecord) -> dict[str, Any]:
     refs: Sequence[JobRef] = [JobRef.parse(step) for step in serializers.job_ids(workflow)]
     found = await context.server.job_reader.many(refs)
-    return serializers.workflow_json(workflow, {one.record.ref.full_id: one for one in found if one is not None})
+    jobs = {one.record.ref.full_id: one for one in found if one is not None}
+    return await compute(len(refs), serializers.workflow_json, workflow, jobs)
 
 
 async def _audit_change(context: RequestContext, action: str, before: WorkflowRecord) -> Response:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from rota.client.bulk_operations import MAX_CHOSEN
-from rota.server.schemas.common import FullId, PerSecond, RequestBody, ResponseBody, Seconds, Text
+from rota.core.job_index_terms import MAX_INDEXED
+from rota.core.json_schema_validator import is_object
+from rota.server.schemas.common import BoundedFields, FullId, PerSecond, RequestBody, ResponseBody, Seconds, Text
 from rota.server.schemas.jobs import Action, JobFilter, Priority
 
+IndexedValues = dict[str, str | int | float | bool | None]
 
-class OperationWhere(JobFilter):
+
+def _check_number_of_fields(value: Any) -> Any:
+    if is_object(value) and len(value) > MAX_INDEXED:
+        raise PydanticCustomError("too_many_fields", "has more than {most} parameters", {"most": MAX_INDEXED})
+    return value
+
+
+class OperationWhere(BoundedFields, JobFilter):
     """Filters of a bulk operation. At least one is required, and none may be empty."""
 
     model_config = ConfigDict(extra="forbid", strict=True, str_min_length=1)
 
     #: Values of indexed parameters.
-    fields: dict[str, str | int | float | bool | None] | None = None
+    fields: Annotated[IndexedValues, Field(max_length=MAX_INDEXED), BeforeValidator(_check_number_of_fields)] | None = (
+        None
+    )
 
 
 class NewOperation(RequestBody):

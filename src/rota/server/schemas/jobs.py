@@ -66,7 +66,7 @@ class JobOptions(RequestBody):
     #: Earliest start, in ISO 8601 with a zone.
     run_at: DateTimeText | None = None
     lock: Annotated[str, Field(min_length=1, max_length=MAX_LOCK)] | None = None
-    dependencies: Annotated[list[FullId | Dependency], Field(max_length=1000)] | None = None
+    dependencies: Annotated[list[FullId | Dependency], Field(max_length=1000, fail_fast=True)] | None = None
     #: Seconds per attempt.
     timeout: Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)] | None = None
     #: Failures after which the job becomes a dead letter.

@@ -47,7 +47,7 @@ class NewWorkflow(RequestBody):
     resume: Literal["on_start"] | None = None
     #: Maximum number of workflows of this name that run at the same time.
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    steps: Annotated[list[NewStep], Field(min_length=1, max_length=1000)]
+    steps: Annotated[list[NewStep], Field(min_length=1, max_length=1000, fail_fast=True)]
 
 
 class CancelWorkflow(RequestBody):

@@ -23,18 +23,15 @@ from rota.core.job_options import MAX_META_BYTES, MAX_TAGS
 from rota.core.lua_constants import EVENTS_KEPT, MAX_PAYLOAD
 from rota.core.schedule import GRACE_MS, MISFIRE_LIMIT
 from rota.core.state_transitions import FINISHED, TRANSITIONS, JobState
+from rota.core.worker_durations import WorkerDurations
 from rota.embedded import launcher as embedded
 from rota.store.acl_rules import AclRole, acl_rule
 from rota.store.batch_limit_constants import BATCH
-from rota.store.job_store import LEASE_MS
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, KeySpec
 from rota.store.reads import ALIVE_MS
 from rota.worker import (
-    claim_queues,
     claim_report_loop,
-    config,
     dispatcher,
-    lease_heartbeat,
     registration_loop,
     schedule_firing_loop,
 )
@@ -191,12 +188,21 @@ def exit_codes() -> str:
 
 def numbers() -> str:
     """Returns the built-in times and limits, read from the code that uses them."""
+    durations = WorkerDurations()
     rows = [
-        ("lease of a claim", f"{LEASE_MS / 1000:g} s", "how long a worker keeps a job without a heartbeat"),
-        ("heartbeat", f"{lease_heartbeat.HEARTBEAT_S:g} s", "renews all leases of a worker, one call per queue"),
-        ("fallback poll", f"{claim_queues.LOOK_AGAIN_S:g} s", "longest time between two claims of an idle worker"),
+        (
+            "lease of a claim",
+            f"{durations.lease_ms / 1000:g} s",
+            "how long a worker keeps a job without a heartbeat; `rota settings set` changes it",
+        ),
+        ("heartbeat", f"{durations.heartbeat_ms / 1000:g} s", "renews all leases of a worker, one call per queue"),
+        ("fallback poll", f"{durations.poll_ms / 1000:g} s", "longest time between two claims of an idle worker"),
         ("wait for a slot", f"{claim_report_loop.WAIT_FOR_SLOT_S:g} s", "of a job claimed ahead; then it is returned"),
-        ("grace period", f"{config.GRACE_S:g} s", "for handlers after SIGTERM; `--grace` changes it"),
+        (
+            "grace period",
+            f"{durations.grace_ms / 1000:g} s",
+            "for handlers after SIGTERM; `--grace` for one worker",
+        ),
         ("stop patience", f"{dispatcher.STOP_PATIENCE_S:g} s", "for a handler to stop; then its runner is retired"),
         ("retirement", f"{dispatcher.RETIRE_BOUND_S:g} s", "for other handlers of a retired runner; then it is killed"),
         ("registration", f"{registration_loop.REGISTER_S:g} s", "interval at which a worker renews its registry entry"),

@@ -12,6 +12,7 @@ from rota import Rota
 from rota.client.session import session_of
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
+from rota.core.worker_durations import DurationSettings
 from rota.monitoring.doctor import QUEUE_CHECKS, Facts, Finding, diagnose, examine
 from rota.monitoring.keys_of_wrong_type import WrongKey
 from rota.store.enqueue_batcher import NewJob
@@ -57,6 +58,18 @@ def test_a_good_server_is_all_ok() -> None:
         ({"connection_error": "connection refused"}, "fail", "server", "connection refused"),
         ({"server": "redis", "version": (6, 2, 14)}, "fail", "version", "Redis 6.2.14 is too old"),
         ({"server": "valkey", "version": (7, 2, 5)}, "fail", "version", "upgrade to Valkey 8 or Redis 7"),
+        (
+            {"settings": DurationSettings(version=2, poll_ms=1_000, changed_at=1), "now": 60_000},
+            "warn",
+            "settings",
+            "w did not follow the change of the settings",
+        ),
+        (
+            {"settings": DurationSettings(version=2, poll_ms=99_000)},
+            "fail",
+            "settings",
+            "workers do not use them: poll",
+        ),
         ({"version": ()}, "warn", "version", "does not report its version"),
         ({"role": "replica"}, "fail", "role", "accepts no writes: use the address of its primary"),
         (

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from examples import emails
 from rota.autoscaler.keda.trigger_metadata import read_metadata
 from rota.cli.main import command
-from rota.worker.config import WorkerConfig
+from rota.core.worker_durations import GRACE_MS
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 KUBERNETES: Final = DEPLOY / "kubernetes"
@@ -164,7 +164,7 @@ def test_local_workers_end_with_their_autoscaler_under_systemd_as_the_page_says(
 
     assert unit["KillMode"] == "mixed"
     assert "has `KillMode=mixed`, which kills what an autoscaler that crashed has left" in " ".join(page.split())
-    assert int(unit["TimeoutStopSec"]) > WorkerConfig(app="a:b").grace, "workers may finish their jobs"
+    assert int(unit["TimeoutStopSec"]) > GRACE_MS / 1000, "workers may finish their jobs"
 
 
 @pytest.mark.parametrize(("where", "words"), commands().items())

@@ -171,6 +171,23 @@ async def test_scaling_has_backlog_waits_due_jobs_and_workers(api: Api, hand: Ha
     assert (total["backlog"], total["workers"], total["idle_workers"], total["busy_workers"]) == (3, 1, 1, 0)
 
 
+@pytest.mark.requirement("S0-7")
+async def test_the_settings_of_the_namespace_are_shown_and_changed(api: Api, rota: Rota) -> None:
+    before = await api.ask("GET", "/api/settings")
+    assert (before["version"], before["changed_at"], before["set"]) == (0, None, [])
+
+    after = await api.ask("PATCH", "/api/settings", json={"lease_ms": 30_000, "poll_ms": 10_000})
+
+    assert (after["version"], after["lease_ms"], after["poll_ms"]) == (1, 30_000, 10_000)
+    assert after["set"] == ["lease", "poll"]
+    refused = await api.ask("PATCH", "/api/settings", json={"heartbeat_ms": 20_000}, status=422)
+    assert "a third of the lease" in refused["detail"]
+    assert (await rota.settings.get()).version == 1
+    restored = await api.ask("PATCH", "/api/settings", json={"lease_ms": None, "poll_ms": None})
+    assert (restored["lease_ms"], restored["set"]) == (4_500, [])
+    assert await changes(api) == [("change", "settings")] * 2
+
+
 async def test_the_autoscaler_is_shown_and_changed(api: Api, rota: Rota) -> None:
     await api.enqueue(queue="mail")
     nothing = await api.ask("GET", "/api/scaling")

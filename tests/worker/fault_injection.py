@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rota.cli.main import main
+from rota.core.worker_durations import WorkerDurations
 from rota.store.claim_replies import ClaimedJob
 from rota.store.redis.retrying_client import RedisClient, ScriptCall
-from rota.worker import claim_queues, dispatcher, lease_heartbeat, registration_loop
+from rota.worker import dispatcher, registration_loop
 from rota.worker.claim_report_loop import ClaimReportLoop
+from rota.worker.current_durations import CurrentDurations
 from rota.worker.dispatcher import Dispatcher
 from rota.worker.monitoring import background_stderr_handler
 from rota.worker.runners import pool
@@ -112,12 +114,23 @@ def after_report() -> None:
 
 def no_heartbeats() -> None:
     """Sends no heartbeats."""
-    lease_heartbeat.HEARTBEAT_S = 60.0
+    use = CurrentDurations._use
+
+    def without_heartbeats(self: CurrentDurations, durations: WorkerDurations, **others: int) -> None:
+        use(self, durations, heartbeat_ms=60_000, gap_ms=others["gap_ms"])
+
+    setattr(CurrentDurations, "_use", without_heartbeats)  # noqa: B010
 
 
 def no_polling() -> None:
     """Claims only after wake-ups, or where the last claim was answered in full."""
-    claim_queues.LOOK_AGAIN_S = claim_queues.LOOK_AGAIN_BUSY_S = 60.0
+    use = CurrentDurations._use
+
+    def without_polls(self: CurrentDurations, durations: WorkerDurations, **others: int) -> None:
+        use(self, durations, heartbeat_ms=others["heartbeat_ms"], gap_ms=others["gap_ms"])
+        self.poll_s = self.busy_poll_s = 60.0
+
+    setattr(CurrentDurations, "_use", without_polls)  # noqa: B010
 
 
 def sigterm_during_claim() -> None:

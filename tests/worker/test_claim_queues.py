@@ -8,8 +8,9 @@ from collections import Counter
 
 import pytest
 
+from rota.core.worker_durations import POLL_MS
 from rota.store.claim_replies import ClaimedJob, ClaimReply
-from rota.worker.claim_queues import LOOK_AGAIN_S, ClaimQueue, ClaimQueues
+from rota.worker.claim_queues import ClaimQueue, ClaimQueues
 from rota.worker.config import WorkerConfig, parse_queues
 
 NOTHING = ClaimReply([], None)
@@ -76,7 +77,7 @@ def test_queues_in_strict_order_are_not_polled_in_one_round_trip() -> None:
     ask(queues, "urgent")
     ask(queues, "bulk")
 
-    assert planned(queues, LOOK_AGAIN_S + 0.1) == [["urgent"], ["bulk"]]
+    assert planned(queues, POLL_MS / 1000 + 0.1) == [["urgent"], ["bulk"]]
 
 
 def test_without_wake_ups_earlier_queues_are_asked_before_every_claim_of_a_later_one() -> None:
@@ -125,7 +126,7 @@ def test_no_shard_of_a_queue_comes_before_another() -> None:
     ask(queues, "wide~1of2")
     ask(queues, "wide~2of2")
     ask(queues, "bulk")
-    assert planned(queues, LOOK_AGAIN_S + 0.1) == [["wide~1of2", "wide~2of2"], ["bulk"]], "they are polled together"
+    assert planned(queues, POLL_MS / 1000 + 0.1) == [["wide~1of2", "wide~2of2"], ["bulk"]], "they are polled together"
 
 
 @pytest.mark.parametrize("ahead", [0, 16])
@@ -212,7 +213,7 @@ def test_queues_by_weight_are_polled_in_one_round_trip() -> None:
     ask(queues, "a")
     ask(queues, "b")
 
-    assert planned(queues, LOOK_AGAIN_S + 0.1) == [["a", "b"]]
+    assert planned(queues, POLL_MS / 1000 + 0.1) == [["a", "b"]]
 
 
 @pytest.mark.parametrize("wait_ms", [0, 700])

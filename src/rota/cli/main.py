@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "workers": "List workers with their running jobs; drain or undrain one.",
     "top": "Show live queues and workers.",
     "events": "Print events as they occur.",
+    "settings": "Show and change the durations that all workers share.",
     "doctor": "Check the server and the state of the queues.",
     "acl": "Print the least permissions of a role as an ACL rule.",
     "store-url": "Print the URL of the Valkey or Redis server.",

@@ -22,6 +22,7 @@ from rota.client.failure_handlers import RunIn, check_failure_options
 from rota.client.job import Job
 from rota.client.job_listing import Filters, list_jobs
 from rota.client.middleware import AMBIENT, Middleware
+from rota.client.namespace_settings import NamespaceSettings
 from rota.client.overview import Overview, read_overview
 from rota.client.page_limit import checked_limit
 from rota.client.queue import Queue
@@ -115,6 +116,7 @@ class Rota:
         self.workflows = Workflows(self._sessions)
         self.schedules = Schedules(self._enqueuer)
         self.scaling = Scaling(self._sessions)
+        self.settings = NamespaceSettings(self._sessions)
 
     @property
     def namespace(self) -> str:

@@ -28,6 +28,7 @@ from rota.store.job_search import Search
 from rota.store.job_store import JobStore
 from rota.store.keys import Keys
 from rota.store.metric_counters import CounterStore
+from rota.store.namespace_settings import SettingsStore
 from rota.store.reads import Views
 from rota.store.redis.address import Address, find_address
 from rota.store.redis.retrying_client import RedisClient
@@ -64,6 +65,7 @@ class Session:
         self.operations = BulkOperationStore(store.redis, store.keys)
         self.schedules = ScheduleStore(store.redis, store.keys)
         self.scaling = ScalingStore(store.redis, store.keys)
+        self.settings = SettingsStore(store.redis, store.keys)
         self.dependencies = store.dependencies
         self.workflows = WorkflowStore(store)
         self.shards = ShardDirectory(store, self.views, declared_shards)

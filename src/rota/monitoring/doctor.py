@@ -18,7 +18,8 @@ from rota.core.explain import format_count, format_duration
 from rota.core.ids import encode_run
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
-from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable
+from rota.core.worker_durations import NAMES, DurationSettings
+from rota.errors import InvalidOption, StoreDenied, StoreError, StoreFull, StoreUnavailable
 from rota.monitoring.keys_of_wrong_type import (
     WrongKey,
     find_queue_keys_of_wrong_type,
@@ -27,6 +28,7 @@ from rota.monitoring.keys_of_wrong_type import (
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
 from rota.store.keys import QUEUE_KEYS, TRIAL_QUEUE
+from rota.store.namespace_settings import SettingsStore
 from rota.store.reads import QueueInfo, WorkerInfo
 from rota.store.report_encoding import Completed
 
@@ -35,7 +37,7 @@ Level = Literal["ok", "warn", "fail"]
 #: Server -> oldest supported version.
 OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"valkey": (8,), "redis": (7,)}
 #: Checks of jobs and workers instead of the server: a starting worker does not log those.
-QUEUE_CHECKS: Final = frozenset({"workers", "unserved queues", "paused queues", "dead letters"})
+QUEUE_CHECKS: Final = frozenset({"settings", "workers", "unserved queues", "paused queues", "dead letters"})
 TRIAL_KEPT_MS: Final = 60_000
 #: The run of the trial job, unless another doctor is at work.
 FIRST_RUN: Final = encode_run(1)
@@ -52,6 +54,8 @@ PINGS: Final = 5
 SLOW_MS: Final = 20.0
 MAX_SKEW_MS: Final = 2_000
 FULL_AT: Final = 0.9
+#: Running workers follow a change of the settings within 5 s; one that has lost its connection takes longer.
+FOLLOWED_WITHIN_MS: Final = 30_000
 #: Names listed by one finding.
 MAX_NAMES: Final = 5
 
@@ -100,6 +104,9 @@ class Facts:
     wrong_keys: Sequence[WrongKey] = ()
     queues: Sequence[QueueInfo] = field(default_factory=list[QueueInfo])
     workers: Sequence[WorkerInfo] = field(default_factory=list[WorkerInfo])
+    settings: DurationSettings = field(default_factory=DurationSettings)
+    #: The server's time, ms.
+    now: int = 0
 
 
 async def examine(rota: Rota) -> list[Finding]:
@@ -128,6 +135,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         _format,
         _repairs,
         _wrong_keys,
+        _durations,
         _workers,
         _unserved,
         _paused,
@@ -305,6 +313,26 @@ def _wrong_keys(facts: Facts) -> Iterator[Finding]:
         yield Finding("fail", "keys", f"another {more} of a wrong type: repair these, then run the doctor again")
 
 
+def _durations(facts: Facts) -> Iterator[Finding]:
+    try:
+        durations = facts.settings.durations
+    except InvalidOption as error:
+        yield Finding("fail", "settings", f"workers do not use them: {error}: see `rota settings set`")
+        return
+    names = [name for name in NAMES if getattr(facts.settings, f"{name}_ms") is not None]
+    if names:
+        given = ", ".join(f"{name} {getattr(durations, f'{name}_ms') / 1000:g} s" for name in names)
+        yield Finding("ok", "settings", f"all workers use {given}")
+    others = [
+        worker.name
+        for worker in facts.workers
+        if worker.status == "ALIVE" and worker.info.get("settings", 0) != facts.settings.version
+    ]
+    if others and facts.now - facts.settings.changed_at > FOLLOWED_WITHIN_MS:
+        message = f"{_listed(others)} did not follow the change of the settings: restart with this version of Rota"
+        yield Finding("warn", "settings", message)
+
+
 def _workers(facts: Facts) -> Iterator[Finding]:
     alive = [worker for worker in facts.workers if worker.status == "ALIVE"]
     if alive:
@@ -395,11 +423,22 @@ async def collect(rota: Rota, *, tries_permissions: bool = True) -> Facts:
             wrong_keys=wrong_keys,
             queues=queues,
             workers=workers,
+            settings=await _stored_settings(store, wrong_keys),
+            now=round(time.time() * 1000) + skew_ms,
         )
     except StoreError as error:
         return Facts(address=rota.address, connection_error=str(error))
     finally:
         await store.redis.close()
+
+
+async def _stored_settings(store: JobStore, wrong_keys: Sequence[WrongKey]) -> DurationSettings:
+    if any(wrong.key == store.keys.shared("settings") for wrong in wrong_keys):
+        return DurationSettings()
+    try:
+        return await SettingsStore(store.redis, store.keys).read()
+    except StoreDenied:
+        return DurationSettings()
 
 
 async def server_info(store: JobStore) -> Mapping[str, Any]:

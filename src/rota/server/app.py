@@ -37,6 +37,7 @@ from rota.server.routes import (
     scaling,
     schedules,
     search_suggestions,
+    settings,
     tasks,
     workers,
     workflows,
@@ -66,6 +67,7 @@ ROUTERS: Final = (
     search_suggestions.router,
     metrics.router,
     scaling.router,
+    settings.router,
     legacy_compatibility.router,
     dashboard.router,
 )

@@ -17,6 +17,7 @@ import msgspec
 
 from rota.core.ids import JobRef
 from rota.core.same_id_policy import Update
+from rota.core.worker_durations import WorkerDurations, outage_gap_ms
 from rota.store.batch_limit_constants import BATCH, BATCH_BY_VERB, HOUSEKEEPING_BATCH, PURGE_BATCH, PURGE_SCANNED
 from rota.store.claim_replies import ClaimReply, read_claim_reply
 from rota.store.create_dependents_and_deliver_outcomes import DependencyStore
@@ -35,7 +36,9 @@ from rota.store.report_encoding import (
 )
 
 #: A lease without a heartbeat expires after this, and the job runs elsewhere a moment later.
-LEASE_MS: Final = 4_500
+LEASE_MS: Final = WorkerDurations().lease_ms
+#: An outage of the server that is shorter goes unnoticed, with leases of the default length.
+OUTAGE_GAP_MS: Final = outage_gap_ms(LEASE_MS)
 
 
 class RegistrationReply(NamedTuple):
@@ -165,6 +168,7 @@ class JobStore:
         claim_token: str,
         next_claim_token: str = "",
         lease_ms: int = LEASE_MS,
+        outage_gap_ms: int = OUTAGE_GAP_MS,
         task_room: str = "",
     ) -> ScriptCall:
         """The call of a claim, to be sent together with reports. `read_claim_reply` reads the reply.
@@ -183,6 +187,7 @@ class JobStore:
             HOUSEKEEPING_BATCH,
             next_claim_token,
             task_room,
+            outage_gap_ms,
         ]
         return ScriptCall("claim", self.script_keys("claim", queue), arguments)
 
@@ -222,6 +227,7 @@ class JobStore:
         *,
         given_up: int | None = None,
         lease_ms: int = LEASE_MS,
+        outage_gap_ms: int = OUTAGE_GAP_MS,
         on_separate_connection: bool = False,
     ) -> dict[str, str]:
         """Extends the leases of (run, claim) pairs. Returns run -> "cancelled" | "lost", for handlers to stop.
@@ -232,7 +238,7 @@ class JobStore:
         stopped: dict[str, str] = {}
         for start in range(0, max(1, len(claims)), BATCH):
             part = claims[start : start + BATCH]
-            words: list[Argument] = [self.participant, lease_ms, "" if given_up is None else given_up]
+            words: list[Argument] = [self.participant, lease_ms, "" if given_up is None else given_up, outage_gap_ms]
             words += [word for pair in part for word in pair]
             run = self.redis.run_on_separate_connection if on_separate_connection else self.redis.run
             answer = await run("heartbeat", self.script_keys("heartbeat", queue), words)

@@ -165,6 +165,9 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "schedule_queues": KeySpec(
         "schedule_queues", "set", "client", PERMANENT, "names of the queues that have had schedules"
     ),
+    "settings": KeySpec(
+        "settings", "hash", "change_settings", PERMANENT, "durations that all workers share; version, changed_at"
+    ),
     "workers": KeySpec("workers", "hash", "renew_registration", SINCE_SEEN, "worker -> its registry entry, JSON"),
     "worker_seen": KeySpec("worker_seen", "zset", "renew_registration", SINCE_SEEN, "worker -> last registration, ms"),
     "draining": KeySpec(

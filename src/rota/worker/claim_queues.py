@@ -20,16 +20,10 @@ from typing import Final
 
 from rota.core.shards import base_of
 from rota.store.claim_replies import ClaimReply
-from rota.store.job_store import LEASE_MS
 from rota.store.keys import failures_of
 from rota.worker.config import WorkerConfig
+from rota.worker.current_durations import CurrentDurations
 
-#: Wake-ups are hints: an idle worker polls this often. Each poll shows that the server is alive, and 2.2 s without one
-#: would count as an outage (`detect_server_outage.lua`).
-LOOK_AGAIN_S: Final = 1.8
-#: A full worker is not woken when something becomes due, so it polls twice as often. So does one that may have to take
-#: over a lease: a late poll would postpone that by a whole lease.
-LOOK_AGAIN_BUSY_S: Final = 0.9
 #: A claim without a reply for this long is given up, if heartbeats are answered. Longer than a round trip over which a
 #: worker can work at all (`SOCKET_TIMEOUT_S`), and well before the lease ends, at which the store must know it.
 OVERDUE_S: Final = 2.0
@@ -110,7 +104,8 @@ class ClaimQueue:
 class ClaimQueues:
     """All queues of a worker, in the order given."""
 
-    def __init__(self, config: WorkerConfig, wake_up: asyncio.Event) -> None:
+    def __init__(self, config: WorkerConfig, wake_up: asyncio.Event, durations: CurrentDurations | None = None) -> None:
+        self.durations = CurrentDurations() if durations is None else durations
         self.all = _claim_queues(config)
         self._by_name = {queue.name: queue for queue in self.all}
         self._is_weighted = bool(config.weights)
@@ -220,8 +215,8 @@ class ClaimQueues:
             queue.may_have_jobs = True  # the claim had too much housekeeping to do, and is to be sent again at once
         if queue.failure_queue is not None and reply.failures_wait_ms is not None:
             self._expect_failures(queue.failure_queue, reply.failures_wait_ms, now)
-        is_near = reply.wait_ms is not None and reply.wait_ms <= LEASE_MS
-        longest = LOOK_AGAIN_S if has_room and not is_near else LOOK_AGAIN_BUSY_S
+        is_near = reply.wait_ms is not None and reply.wait_ms <= self.durations.lease_ms
+        longest = self.durations.poll_s if has_room and not is_near else self.durations.busy_poll_s
         if queue.is_on_demand and not is_near:
             longest = math.inf  # the claims of its queue will report what comes
         wait = longest if reply.wait_ms is None else min(longest, reply.wait_ms / 1000)
@@ -284,7 +279,7 @@ class ClaimQueues:
 
     def _expect_failures(self, failure_queue: ClaimQueue, wait_ms: int, now: float) -> None:
         """Failure jobs are due, or will be. Those that another worker may be running are not asked for all the time."""
-        at = max(now + wait_ms / 1000, failure_queue.asked_at + LOOK_AGAIN_BUSY_S)
+        at = max(now + wait_ms / 1000, failure_queue.asked_at + self.durations.busy_poll_s)
         failure_queue.look_at = min(failure_queue.look_at, at)
         if at <= now:
             failure_queue.may_have_jobs = True

@@ -22,7 +22,7 @@ from rota.store.claim_replies import ClaimedJob, read_claim_reply
 from rota.store.job_store import JobStore
 from rota.store.redis.retrying_client import ScriptCall
 from rota.store.report_encoding import Failed, Lost, Report, Returned, read_postponed, read_refusals
-from rota.worker.claim_queues import LOOK_AGAIN_S, ClaimQueue, ClaimQueues
+from rota.worker.claim_queues import ClaimQueue, ClaimQueues
 from rota.worker.dependency_notifier import DependencyNotifier
 from rota.worker.dispatcher import Dispatcher
 from rota.worker.progress_and_log_sender import ProgressAndLogSender
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rota.worker")
 
 OUTAGE_PAUSE_S: Final = 0.2
+#: A queue whose claim the server refused is asked again after this.
+REFUSED_PAUSE_S: Final = 1.8
 #: A job that was claimed ahead and has had no slot for this long is returned: another worker may have one.
 WAIT_FOR_SLOT_S: Final = 0.5
 #: While every slot is busy, reports of this long a time share a round trip.
@@ -178,7 +180,7 @@ class ClaimReportLoop:
         loop = asyncio.get_running_loop()
         waiting = self._running.waiting
         if not self._wake_up.is_set():
-            until = loop.time() + LOOK_AGAIN_S
+            until = loop.time() + self._queues.durations.poll_s
             if self._queues.is_claiming:
                 until = min(until, self._queues.next_look)
             if waiting and self._queues.is_claiming:
@@ -231,7 +233,7 @@ class ClaimReportLoop:
             await self._report_one_by_one()
             if len(queues) == 1:  # perhaps the queue is the reason: the others must not wait for it
                 self._errors[queues[0].name] = f"queue {queues[0].name}: {error}"
-                queues[0].look_at = queues[0].blocked_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
+                queues[0].look_at = queues[0].blocked_until = asyncio.get_running_loop().time() + REFUSED_PAUSE_S
             # Several queues are asked again one by one.
             self._wake_up.set()
 
@@ -286,7 +288,7 @@ class ClaimReportLoop:
                 await self._report_one_by_one(names)
                 for queue in queues:
                     self._errors[queue.name] = f"queue {queue.name}: {error}"
-                    queue.look_at = queue.blocked_until = asyncio.get_running_loop().time() + LOOK_AGAIN_S
+                    queue.look_at = queue.blocked_until = asyncio.get_running_loop().time() + REFUSED_PAUSE_S
             await asyncio.sleep(OUTAGE_PAUSE_S)
         finally:
             self._away -= names
@@ -353,6 +355,8 @@ class ClaimReportLoop:
                     call_number=queue.call_number,
                     claim_token=queue.claim_token,
                     next_claim_token=queue.next_claim_token if queue.may_be_pushed else "",
+                    lease_ms=self._queues.durations.lease_ms,
+                    outage_gap_ms=self._queues.durations.outage_gap_ms,
                     task_room=self._running.task_slots.claim_words(queue.limit, queue.passed_until),
                 )
             )

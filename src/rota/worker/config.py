@@ -12,8 +12,6 @@ from rota.core.ids import checked_queue
 from rota.errors import InvalidOption
 from rota.store.keys import failures_of
 
-#: How long handlers may run on after the first signal: less than the 30 s of Kubernetes.
-GRACE_S: Final = 25.0
 MAX_CONCURRENCY: Final = 10_000
 
 
@@ -27,7 +25,8 @@ class WorkerConfig:
     weights: tuple[int, ...] = ()
     concurrency: int | Literal["auto"] = 10
     processes: int = 1
-    grace: float = GRACE_S
+    #: How long handlers may run on after the first signal; None: as the settings of the namespace say.
+    grace: float | None = None
     burst: bool = False
     max_jobs: int | None = None
     max_rss_mb: int | None = None
@@ -58,7 +57,7 @@ class WorkerConfig:
             raise InvalidOption("log_tracebacks", f"{self.log_tracebacks!r} is neither last nor all")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65_535:
             raise InvalidOption("metrics_port", f"{self.metrics_port!r} is not 0 to 65,535")
-        if self.grace < 0:
+        if self.grace is not None and self.grace < 0:
             raise InvalidOption("grace", f"{self.grace!r} is negative")
         for option, value in (("max_jobs", self.max_jobs), ("max_rss_mb", self.max_rss_mb)):
             if value is not None and value < 1:

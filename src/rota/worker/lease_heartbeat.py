@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from contextlib import suppress
 from typing import Final
 
 from rota.errors import StoreError, StoreUnavailable
@@ -15,8 +16,6 @@ from rota.worker.running_jobs import RunningJobs
 
 logger = logging.getLogger("rota.worker")
 
-#: A third of a lease: one heartbeat may get lost, and the next is still in time.
-HEARTBEAT_S: Final = 1.5
 #: A heartbeat without an answer for this long may have got lost with its connection: another is sent on a separate one.
 SLOW_S: Final = 0.5
 #: The pause after a heartbeat that failed, or is slow.
@@ -41,13 +40,21 @@ class Heartbeat:
         is_well = True
         async with asyncio.TaskGroup() as beats:
             while True:
-                await asyncio.sleep(HEARTBEAT_S if is_well else AGAIN_S)
+                await self._pause(is_well=is_well)
                 if not self._running.by_run:
                     is_well, self.accepted_at = True, asyncio.get_running_loop().time()
                     continue
                 beat = beats.create_task(self._try(is_separate=not is_well), name="rota-beat")
                 answered, _ = await asyncio.wait((beat,), timeout=SLOW_S)
                 is_well = bool(answered) and beat.result()
+
+    async def _pause(self, *, is_well: bool) -> None:
+        """Waits until the next heartbeat is due. After a change of the settings that is now: a lease may be shorter."""
+        durations = self._queues.durations
+        with suppress(TimeoutError):
+            async with asyncio.timeout(durations.heartbeat_ms / 1000 if is_well else AGAIN_S):
+                await durations.changed.wait()
+        durations.changed.clear()
 
     async def beat(self, *, is_separate: bool = False) -> None:
         """Sends one heartbeat for each queue. An error in one queue does not affect the others."""
@@ -61,7 +68,14 @@ class Heartbeat:
         claims = dict(leases)
         sent_at = asyncio.get_running_loop().time()
         given_up = self._queues.give_up_overdue(queue, self._answered_at.get(queue, -math.inf), sent_at)
-        refused = await self._store.heartbeat(queue, leases, given_up=given_up, on_separate_connection=is_separate)
+        refused = await self._store.heartbeat(
+            queue,
+            leases,
+            given_up=given_up,
+            lease_ms=self._queues.durations.lease_ms,
+            outage_gap_ms=self._queues.durations.outage_gap_ms,
+            on_separate_connection=is_separate,
+        )
         self._answered_at[queue] = sent_at
         for run, why in refused.items():
             self._dispatcher.stop_claim(queue, run, claims[run], why)

@@ -14,6 +14,7 @@ import msgspec
 
 from rota.errors import StoreError
 from rota.store.job_store import JobStore
+from rota.store.namespace_settings import SettingsStore
 from rota.worker.bulk_resumer import BulkResumer
 from rota.worker.runners.measure_and_kill_process_trees import cpu_seconds, rss_bytes
 from rota.worker.shutdown_flags import ShutdownRequests
@@ -37,12 +38,14 @@ class Registration:
     def __init__(
         self,
         store: JobStore,
+        settings: SettingsStore,
         supervisor: Supervisor,
         workflow_driver: WorkflowDriver,
         bulk_resumer: BulkResumer,
         stop: ShutdownRequests,
     ) -> None:
         self._store = store
+        self._settings = settings
         self._supervisor = supervisor
         self._workflow_driver = workflow_driver
         self._bulk_resumer = bulk_resumer
@@ -66,8 +69,15 @@ class Registration:
             await self._publish({**self.info(), "state": state})
 
     async def register(self) -> None:
-        """Publishes the entry once. The reply may wake the drivers, or ask this worker to drain."""
+        """Reads the settings and publishes the entry. The reply may wake the drivers, or ask this worker to drain."""
+        await self._follow_settings()
         await self._publish(self.info())
+
+    async def _follow_settings(self) -> None:
+        queues = self._supervisor.queues
+        if queues.durations.follow(await self._settings.read()):
+            # A claim that waits in the store for a push has the old lease: new ones replace them.
+            queues.wake()
 
     async def _publish(self, info: dict[str, Any]) -> None:
         reply = await self._store.renew_registration(msgspec.json.encode(info).decode(), self.machine)
@@ -105,6 +115,7 @@ class Registration:
             "busy": worker.running.busy,
             # By this worker's clock: the autoscaler compares it with that of other workers.
             "busy_since": round((time.time() - time.monotonic() + min(since)) * 1000) if since else None,
+            "settings": worker.queues.durations.version,
             "was_drained": worker.was_drained,
             "finished": worker.dispatcher.finished,
             "running": [

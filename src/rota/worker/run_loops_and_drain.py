@@ -131,7 +131,8 @@ class Supervisor:
         )
         self.heartbeat = Heartbeat(store, self.queues, self.running, self.dispatcher)
         bulk_resumer = BulkResumer(rota)
-        self._registration = Registration(store, self, self._workflow_driver, bulk_resumer, stop)
+        settings = session_of(rota).settings
+        self._registration = Registration(store, settings, self, self._workflow_driver, bulk_resumer, stop)
         scheduler = Scheduler(store, config.queues)
         notifications = NotificationListener(
             store, self.claim_loop, self.queues, self.dispatcher, self.heartbeat, scheduler, self._registration, stop
@@ -309,7 +310,7 @@ class Supervisor:
             self.state = "draining"
         self.claim_loop.stop_claiming()
         if self.running.busy:
-            grace = self.config.grace
+            grace = self.queues.durations.grace_s if self.config.grace is None else self.config.grace
             running = format_count(self.running.busy, "job")
             logger.info("worker %s is stopping; time to finish %s: %g s", self.id, running, grace)
             await self._let_finish(grace)

@@ -67,7 +67,7 @@ def command(settings: Settings, app: str | None, concurrency: Any, log_format: s
     config = WorkerConfig(app=app, concurrency=concurrency, grace=GRACE_S, log_tracebacks="all")
     if reloads:
         words = worker_command(config, settings, queues=None, log_format=log_format, log_level=log_level)
-        return run_reloading(words, Path.cwd(), grace=config.grace)
+        return run_reloading(words, Path.cwd(), grace=GRACE_S)
     return run_with_declarations(config, settings, log_format, log_level)
 
 

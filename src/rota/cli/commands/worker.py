@@ -11,6 +11,7 @@ import click
 from rota.cli.common_options import Settings, connection_options
 from rota.cli.inspect_app_in_subprocess import declared_by, python
 from rota.cli.user_app import check_settings, use_url
+from rota.core.worker_durations import GRACE_MS
 
 if TYPE_CHECKING:
     from rota.worker.config import WorkerConfig
@@ -51,7 +52,7 @@ log_level_option = click.option("--log-level", type=click.Choice(LOG_LEVELS), de
 @concurrency_option
 @click.option("--processes", type=int, default=1, show_default=True, help="Processes that share these slots.")
 @click.option(
-    "--grace", type=float, default=25.0, show_default=True, help="Seconds that handlers get to finish on shutdown."
+    "--grace", type=float, help="Seconds that handlers get to finish on shutdown. Default: `rota settings show`, 25 s."
 )
 @click.option("--burst", is_flag=True, help="Stop when no job is left.")
 @click.option("--max-jobs", type=int, help="Replace a process after this many jobs.")
@@ -105,7 +106,8 @@ def command(
         from rota.cli.autoreload import run_reloading
 
         words = worker_command(config, settings, queues=queues, log_format=log_format, log_level=log_level)
-        return run_reloading(words, Path.cwd(), grace=config.grace)
+        grace = GRACE_MS / 1000 if config.grace is None else config.grace
+        return run_reloading(words, Path.cwd(), grace=grace)
     if queues is None or settings.url or settings.namespace:
         return run_with_declarations(config, settings, log_format, log_level, uses_declared_queues=queues is None)
     return _run(config, log_format, log_level)

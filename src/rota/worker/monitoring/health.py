@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from rota.client.rota import Rota
 from rota.client.session import sessions_of
 from rota.errors import StoreError
-from rota.store.job_store import LEASE_MS
 from rota.worker.monitoring.http_server import HttpResponse
 
 if TYPE_CHECKING:
@@ -78,7 +77,8 @@ class Health:
 
     def _leases(self, now: float) -> str:
         silent = now - max(self._supervisor.heartbeat.accepted_at, self._started_at)
-        return f"no heartbeat was accepted for {silent:.0f} s" if silent > LEASE_MS / 1000 else ""
+        lease_s = self._supervisor.queues.durations.lease_ms / 1000
+        return f"no heartbeat was accepted for {silent:.0f} s" if silent > lease_s else ""
 
     def _runners(self) -> str:
         loops = [r for r in self._supervisor.pool.runners if r.kind == "loop" and not r.is_retired]

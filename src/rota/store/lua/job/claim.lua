@@ -21,6 +21,7 @@
 -- ARGV[8] bound       how many runs promote, expire and reap may move
 -- ARGV[9] next_token  claim token of its next claim, if a push may carry that out; else ""
 -- ARGV[10] task_room  "" or, where tasks may be full: the rank to go on from, then task=room for each of them
+-- ARGV[11] outage_gap_ms  a longer time without a claim or heartbeat counts as an outage of the server
 --
 -- Returns fence; ms until something falls due, or ""; words ("outbox": outcomes wait for delivery; "fail:<ms>": when
 -- the failure queue is due; "vanished:<run>,…": runs taken back from dead workers; "passed:<rank>": runs of full
@@ -75,7 +76,7 @@ if before then
   return reply
 end
 
-local may_reap, reap_from, is_paused, longest = record_server_seen(now, lease_ms)
+local may_reap, reap_from, is_paused, longest = record_server_seen(now, lease_ms, tonumber(outage_gap_ms))
 local due_times, more, stalled_runs = read_due_times(), false, {}
 
 local function is_due(at) return at and at <= now end

@@ -11,7 +11,8 @@
 -- ARGV[1] worker
 -- ARGV[2] lease_ms
 -- ARGV[3] given_up  call number of the worker's claim whose runs it will not start, as the reply is overdue; else ""
--- ARGV[4…] two for each run: run, claim
+-- ARGV[4] outage_gap_ms  a longer time without a claim or heartbeat counts as an outage of the server
+-- ARGV[5…] two for each run: run, claim
 --
 -- Returns index and "cancelled" | "lost" for each run whose handler must stop
 
@@ -22,15 +23,15 @@
 -- @include record_and_check_claims_abandoned_by_worker
 
 local now = now_ms()
-record_server_seen(now, tonumber(lease_ms))
+record_server_seen(now, tonumber(lease_ms), tonumber(outage_gap_ms))
 redis.call("HSET", K.heartbeats, worker, format_integer(now))
 if given_up ~= "" then record_abandoned_claim(worker, given_up) end
 local asked, lost, leases, stops = {}, {}, {}, {}
-for at = 4, #ARGV, 2 do asked[#asked + 1] = ARGV[at] end
+for at = 5, #ARGV, 2 do asked[#asked + 1] = ARGV[at] end
 if #asked == 0 then return lost end
 local deadline = format_integer(now + lease_ms)
 for i, line in ipairs(redis.call("HMGET", K.runs, unpack(asked))) do
-  local claim = ARGV[2 * i + 3]
+  local claim = ARGV[2 * i + 4]
   if is_claim(line, "processing", claim) then
     leases[#leases + 1], leases[#leases + 2] = deadline, asked[i]
   else

@@ -1,17 +1,17 @@
 -- Detects outages of the server, after which expired leases are not reaped at once. Every claim and heartbeat stores
 -- the time; a gap means that the server was away or its clock jumped. Then no lease is reaped until the server has
 -- answered for one whole lease, so that live workers can renew theirs. While a worker serves the queue, calls come at
--- least every 1.8 s. A shorter gap goes unnoticed, and must leave a worker the time to renew its lease:
--- docs/decisions/0005 has the arithmetic.
+-- least every 1.8 s, unless settings of the namespace say otherwise. A shorter gap goes unnoticed, and must leave a
+-- worker the time to renew its lease: docs/decisions/0005 has the arithmetic.
 -- @include format_integer
 -- @rare repair_outage_fields
 
 -- A call within SEEN_STEP_MS of the last stored one is not stored.
-local OUTAGE_GAP_MS, SEEN_STEP_MS = 2200, 100
+local SEEN_STEP_MS = 100
 
 -- Returns whether leases may be reaped, the time from which they may, whether the queue is paused, and the length of
 -- its longest job record, if it has had a long one.
-local function record_server_seen(now, lease_ms)
+local function record_server_seen(now, lease_ms, outage_gap_ms)
   local last, grace_until, is_paused, longest =
     unpack(redis.call("HMGET", K.meta, "server_seen", "grace_until", "is_paused", "longest_job"))
   -- A damaged length: any record may be long.
@@ -20,7 +20,7 @@ local function record_server_seen(now, lease_ms)
     last = repair_outage_fields(last, grace_until)
   end
   local since = last and now - last
-  if since and (since > OUTAGE_GAP_MS or since < -1000) then
+  if since and (since > outage_gap_ms or since < -1000) then
     grace_until = now + lease_ms
     redis.call("HSET", K.meta, "server_seen", format_integer(now), "grace_until", format_integer(grace_until))
     return false, grace_until, is_paused, longest

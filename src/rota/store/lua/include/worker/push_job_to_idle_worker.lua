@@ -5,15 +5,14 @@
 -- @include queue_key_prefix
 -- @include wake_idle_workers
 
--- A worker that has not claimed for so long may be frozen: its lease would keep the job from others.
-local LOOKED_WITHIN_MS = 2500
 -- A longer record is not pushed: the worker claims it.
 local LONGEST_PUSH = 65536
 
 -- Leases the only pending run to the worker and returns true. Anything else is left to a claim.
 local function is_pushed(member, looked_at, now)
   local owner, number, token, lasts_ms = string.match(member, "^(%S+) (%d+) (%S+) (%d+)$")
-  if C.IS_CLUSTER or not owner or now - looked_at > LOOKED_WITHIN_MS then return false end
+  -- A worker that has not claimed for so long may be frozen: its lease would keep the job from others.
+  if C.IS_CLUSTER or not owner or now - looked_at > claims_within_ms(member) then return false end
   if redis.call("ZCARD", K.pending) ~= 1 or redis.call("EXISTS", K.expiring) > 0 then return false end
   if redis.call("HGET", K.meta, "is_paused") then return false end
   if redis.call("PUBSUB", "NUMSUB", inbox .. owner)[2] == 0 then return false end

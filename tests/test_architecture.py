@@ -46,9 +46,8 @@ CLIENT_LAYERS: Final = tuple(
     layer.split()
     for layer in (
         "rota",
-        "announced_tasks enqueue schedules scaling namespace_settings workflow_builder bulk_operations dead_letters queue "
-        "overview "
-        "search_suggestions",
+        "announced_tasks enqueue schedules scaling namespace_settings workflow_builder bulk_operations dead_letters "
+        "queue overview search_suggestions",
         "middleware",
         "tasks workflows",
         "job failure_handlers",

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from rota.core.format_iso_time import iso_time_or_none
 from rota.core.worker_durations import NAMES, DurationSettings
 from rota.server.http.idempotency_key import IdempotentRoute
-from rota.server.request_context import Admin, Viewer, json_response
+from rota.server.request_context_and_permissions import Admin, Viewer, json_response
 from rota.server.schemas.settings import ChangeSettings, SettingsResponse
 
 router = APIRouter(route_class=IdempotentRoute, tags=["settings"])

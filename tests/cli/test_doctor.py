@@ -124,7 +124,8 @@ def test_a_long_list_is_cut() -> None:
 
 def test_findings_about_jobs_and_workers_can_be_distinguished() -> None:
     queues = [a_queue("mail", is_paused=True, failed=1, pending=1)]
-    found = troubles(replace(GOOD, queues=queues, workers=[]))
+    stale = DurationSettings(version=1, poll_ms=99_000)
+    found = troubles(replace(GOOD, queues=queues, workers=[], settings=stale))
 
     assert {finding.check for finding in found} == QUEUE_CHECKS
 

@@ -17,11 +17,13 @@ from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
 from rota.core.schedule import Every, Schedule
 from rota.core.shards import shard_names
+from rota.core.worker_durations import DurationSettings
 from rota.errors import InvalidOption
 from rota.store.bulk_operation_records import BulkOperationStore, OperationInfo
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWithParents, ParentOutcome
 from rota.store.http_server_state import HttpServerStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
+from rota.store.namespace_settings import SettingsStore
 from rota.store.redis.hash_slots import slot_of as slot_in_store
 from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from rota.store.schedules import ScheduleStore
@@ -115,6 +117,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await planner.bar_machine(fence, "machine")
     await planner.record(fence, 1, ScalingDecision(at=1, wanted=1), is_kept=True)
     await planner.change_settings(ScalingSettings(), ScalingSettings(max_workers=3))
+    await SettingsStore(driver.redis_client, driver.keys).change(DurationSettings(), DurationSettings(lease_ms=9_000))
     await worker.store.publish_tasks({"noop": "{}"})
     await worker.store.register_queues({queue: 0, "wide": 3})
     access = HttpServerStore(driver.redis_client, driver.keys)

@@ -13,12 +13,14 @@ from rota.core.dependencies import known
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
+from rota.core.worker_durations import DurationSettings
 from rota.core.workflow_record_and_decisions import StepRecord
 from rota.errors import JobNotFound
 from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, ParentOutcome
 from rota.store.job_store import LEASE_MS
+from rota.store.namespace_settings import SettingsStore
 from rota.store.redis.retrying_client import Argument, ScriptCall
 from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from tests.store.driver import QUEUE, Driver, body, new_job, parts
@@ -291,6 +293,13 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "plan": (planned, NO_ANSWER, ("planner",)),
     "change_scaling_settings": (
         lambda s: scaling(s).change_settings(ScalingSettings(), ScalingSettings(max_workers=3)),
+        EQUAL,
+        (),
+    ),
+    "change_settings": (
+        lambda s: SettingsStore(s.driver.redis_client, s.driver.keys).change(
+            DurationSettings(), DurationSettings(lease_ms=9_000)
+        ),
         EQUAL,
         (),
     ),

@@ -1,8 +1,8 @@
 -- Wakes idle workers of a queue. A worker that no longer listens is skipped.
 -- @include now_ms
 
--- How long after its last claim an idle worker may still be alive: it claims at least every 1.8 s with leases of 4.5 s,
--- and less often with longer ones (`max_poll_ms`).
+-- How long after its last claim an idle worker may still be alive: it claims at least every 1.8 s with leases of
+-- 4.5 s, and less often with longer ones (`max_poll_ms`).
 local function claims_within_ms(worker)
   local lease_ms = tonumber(string.match(worker, " (%d+)$") or 4500)
   return lease_ms * 2 / 3 - 500

@@ -30,6 +30,7 @@ HIDDEN: Final = {
     "workflow_id": "hidden-workflow",
     "schedule_id": "nightly",
     "operation_id": "OPERATION",
+    "task": "hidden",
 }
 RULE: Final = {"rule": {"every": 60}, "type": "t"}
 #: Route -> bodies that it would accept, if what they name were in scope.

@@ -104,6 +104,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     claim: str = ""
     worker: str = ""
     claimed_at: int | None = None
+    #: When the latest attempt had become due; None before the first.
+    attempt_due_at: int | None = None
     lease_until: int | None = None
     ended_at: int | None = None
     reason: str = ""

@@ -330,6 +330,7 @@ def decode_record(queue: str, fields: list[bytes], codec: Codec | None = None) -
         claim=_or_empty(status, 1),
         worker=_or_empty(status, 2),
         claimed_at=_number(_or_empty(status, 3)) or None,
+        attempt_due_at=_attempt_due_at(_or_empty(status, 4)) if _number(_or_empty(status, 3)) else None,
         ended_at=None if _crashes(status) != "0" else _number(_or_empty(status, 10)) or None,
         reason=status[11] if len(status) > 11 else "",
         progress=decode_progress(progress),
@@ -337,6 +338,11 @@ def decode_record(queue: str, fields: list[bytes], codec: Codec | None = None) -
         result=result or None,
         obstacle=decode_obstacle(queue, obstacle.decode()),
     )
+
+
+def _attempt_due_at(score: str) -> int | None:
+    """The due time in the pending score of the latest attempt; None for a damaged one."""
+    return int(score) % 2**42 if score.removeprefix("-").isdecimal() else None
 
 
 def _number(text: str) -> int:

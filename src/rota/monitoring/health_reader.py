@@ -71,6 +71,7 @@ class HealthReader:
         self._usual = UsualValuesReader(rota)
         self._details = Details()
         self._status: ServerStatus | None = None
+        self._latest: Situation | None = None
         self._read_at = -DETAILS_S
 
     async def findings(self, overview: Overview | None = None, status: ServerStatus | None = None) -> list[Finding]:
@@ -89,7 +90,7 @@ class HealthReader:
             self._details = await self._read_details(session, overview)
             self._read_at = time.monotonic()
         status = status or self._status
-        return Situation(
+        self._latest = Situation(
             at=overview.at,
             queues=[_queue(load, recent.get(load.queue, {}), usual) for load in overview.loads],
             running=self._details.running,
@@ -101,6 +102,11 @@ class HealthReader:
             risks=[ServerRisk(risk.level, risk.check, risk.message) for risk in status.risks] if status else [],
             scaling=self._details.scaling,
         )
+        return self._latest
+
+    async def latest(self) -> Situation:
+        """Returns the situation that was read last, or reads it."""
+        return await self.situation() if self._latest is None else self._latest
 
     async def _read_details(self, session: Session, overview: Overview) -> Details:
         held, _ = await self._running.by_worker()

@@ -25,11 +25,13 @@ from rota.core.metric_series import Counts
 from rota.core.shards import base_of
 from rota.monitoring.alerts import read_server_status
 from rota.monitoring.health_reader import HealthReader
+from rota.monitoring.queue_and_task_detail import DetailReader
 from rota.monitoring.running_jobs_by_worker import RunningJobsByWorker
 from rota.server.auth.api_tokens import Role
 from rota.server.auth.authentication import Authenticator, Identity, caller_of, rate_limited
 from rota.server.http.problem_responses import Problem, QueueNotFound
 from rota.server.job_read_batcher import JobReadBatcher
+from rota.server.queue_and_task_details import DetailCache
 from rota.server.serializers import JobSerializer
 from rota.server.settings import ServerSettings
 from rota.server.shared_event_reader import SharedEventReader
@@ -73,6 +75,7 @@ class Server:
         self.forecast = TtlCache(rota.schedules.forecast, FORECAST_S)
         self.minutes = TtlCache(self._minutes, SERVER_STATUS_S)
         self.health_reader = HealthReader(rota)
+        self.details = DetailCache(DetailReader(rota, self.health_reader))
         self.health = TtlCache(self._findings, HEALTH_S)
         #: The events of all `/api/events` streams, and the number of these streams.
         self.event_feed = SharedEventReader(rota)

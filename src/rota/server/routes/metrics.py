@@ -12,6 +12,7 @@ from rota.core.format_iso_time import iso_time
 from rota.core.metric_series import Counts, Series
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
 from rota.server import serializers
+from rota.server.queue_and_task_details import points_json
 from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.metrics import MetricsResponse, TaskMetricsResponse
@@ -57,15 +58,7 @@ async def metrics_history(
 
 
 def _points_and_total(series: Series) -> dict[str, Any]:
-    points = [
-        {
-            "at": iso_time(point.at),
-            "completed_per_second": series.per_second(point),
-            **serializers.counts_json(point.counts),
-        }
-        for point in series.points
-    ]
-    return {"points": points, "total": serializers.counts_json(series.total)}
+    return {"points": points_json(series), "total": serializers.counts_json(series.total)}
 
 
 @router.get("/api/metrics/tasks", response_model=TaskMetricsResponse)

@@ -6,11 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
+from rota.core.shards import base_of
 from rota.errors import InvalidOption
 from rota.server import serializers
 from rota.server.http.idempotency_key import IdempotentRoute
+from rota.server.queue_and_task_details import detail_json, workers_of
 from rota.server.request_context_and_permissions import Admin, Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import QueueName
+from rota.server.schemas.queue_and_task_details import QueueDetailResponse
 from rota.server.schemas.queues import PurgeQueue, PurgeResponse, QueueResponse, QueuesResponse
 
 router = APIRouter(route_class=IdempotentRoute, tags=["queues"])
@@ -29,6 +32,26 @@ async def list_queues(context: Viewer) -> Response:
 async def show_queue(context: Viewer, queue: QueuePath) -> Response:
     """Returns one queue with its counts."""
     return await _queue_response(context, await context.known_queue(queue))
+
+
+@router.get("/api/queues/{queue}/detail", response_model=QueueDetailResponse)
+async def show_queue_detail(context: Viewer, queue: QueuePath) -> Response:
+    """Returns what the queue does now: rates, durations, errors, slowest jobs, workers, schedules, findings."""
+    queue = base_of(await context.known_queue(queue))
+    server = context.server
+    found = [one for one in await server.health.get() if one.queue == queue]
+    detail = await server.details.get(queue, None)
+    overview = await server.overview.get()
+    pending = sum(load.counts["pending"] for load in overview.loads if load.queue == queue)
+    workers = workers_of(overview.workers, [queue])
+    tasks = sorted(detail.tasks.items(), key=lambda one: -one[1].started)
+    return json_response(
+        {
+            **detail_json(detail, pending, workers, found, context.identity.may_see),
+            "queue": serializers.queue_json(await context.rota.queue(queue).info()),
+            "tasks": [{"queue": queue, "type": task, **serializers.counts_json(counts)} for task, counts in tasks],
+        }
+    )
 
 
 @router.post("/api/queues/{queue}/pause", response_model=QueueResponse)

@@ -51,7 +51,7 @@ schema = schemathesis.openapi.from_dict(_without_security(document), config=conf
 def token_and_url(valkey: Server) -> Iterator[tuple[str, str]]:
     """A server with some of everything in it, and the token of an admin."""
     rota = Rota(valkey.url, namespace="openapi")
-    token = sessions_of(rota).run_sync(_fill(rota))
+    token = sessions_of(rota).run_sync(fill(rota))
     with Live(create_app(rota)) as live:
         yield token, live.url
     with valkey.client() as client:
@@ -60,7 +60,7 @@ def token_and_url(valkey: Server) -> Iterator[tuple[str, str]]:
     rota.close_sync()
 
 
-async def _fill(rota: Rota) -> str:
+async def fill(rota: Rota) -> str:
     @rota.task
     def example(key: str = "", count: int = 0) -> None: ...
 

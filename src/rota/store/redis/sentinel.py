@@ -32,10 +32,10 @@ class SentinelServer(SingleServer):
         self._address = address
         #: Where the connections lead; None until there was one.
         self._primary: tuple[str, int] | None = None
-        #: The primary that was announced since the last attempt to connect began.
-        self._announced: tuple[str, int] | None = None
-        #: How often the primary has changed.
-        self._switches = 0
+        #: Lookups of the primary are numbered as they begin. An answer counts unless that to a later one is known.
+        self._lookups = 0
+        self._answered = 0
+        self._latest: tuple[str, int] | None = None
         self._watchers: list[asyncio.Task[None]] = []
 
     async def close(self) -> None:
@@ -50,21 +50,33 @@ class SentinelServer(SingleServer):
         """Connects to the primary, if its ROLE confirms that it is one."""
         if not self._watchers:
             self._watchers = [asyncio.create_task(self._watch(host, port)) for host, port in self._address.hosts]
-        switches, self._announced = self._switches, None
-        found = await self._find_primary()
+        number, found = await self._look_up()
         connection = await open_connection(endpoint_of(self._address, *found), kind)
         try:
             (role,) = await connection.request(pack(("ROLE",)))
             # Without permission for ROLE the sentinels are trusted.
             if not isinstance(role, ServerError) and role[0] != b"master":
                 raise Disconnected(f"{found[0]}:{found[1]} is a replica: a failover is in progress")
-            if switches != self._switches or self._announced not in (None, found):
+            if not self._counts(number, found):
                 raise Disconnected(f"{found[0]}:{found[1]} is no longer the primary")
         except BaseException:
             connection.abort("it is not the primary")
             raise
         self._lead_to(found)
         return connection
+
+    async def _look_up(self) -> tuple[int, tuple[str, int]]:
+        """Returns the number of this lookup, and the primary."""
+        self._lookups += 1
+        number = self._lookups
+        return number, await self._find_primary()
+
+    def _counts(self, number: int, found: tuple[str, int]) -> bool:
+        """Notes an answer. Returns False if a lookup that began later has found another primary."""
+        if number < self._answered:
+            return found == self._latest
+        self._answered, self._latest = number, found
+        return True
 
     async def _find_primary(self) -> tuple[str, int]:
         """Asks all sentinels at once. The answer with the latest epoch counts: a sentinel may be out of date."""
@@ -121,15 +133,14 @@ class SentinelServer(SingleServer):
 
     async def _follow(self) -> None:
         """Leaves the server that the connections lead to, if another one is the primary now."""
-        self._announced = await self._find_primary()
-        if self._primary is not None:
-            self._lead_to(self._announced)
+        number, found = await self._look_up()
+        if self._counts(number, found) and self._primary is not None:
+            self._lead_to(found)
 
     def _lead_to(self, found: tuple[str, int]) -> None:
         """Ends the connections to another server: all lead to the same one, whichever notices a change first."""
         if self._primary not in (None, found):
             logger.info("the primary of %s is now %s:%d", self._address.service, *found)
-            self._switches += 1
             self._node.reconnect(f"the primary is now {found[0]}:{found[1]}")
         self._primary = found
 

@@ -17,6 +17,7 @@ from rota.monitoring.doctor import QUEUE_CHECKS, Facts, Finding, diagnose, exami
 from rota.monitoring.keys_of_wrong_type import WrongKey
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
+from rota.store.keys import Keys
 from rota.store.reads import QueueInfo, WorkerInfo
 from tests.cli.driver import Cli, Hand
 from tests.eventually import eventually_sync
@@ -334,3 +335,26 @@ def test_many_keys_of_a_wrong_type_are_counted() -> None:
 
     assert len(found) == 6
     assert "another 2 keys of a wrong type" in found[-1].message
+
+
+def test_strict_fails_on_warnings(cli: Cli, hand: Hand) -> None:
+    hand.dead_letter("a@b.c")
+
+    assert "WARN   dead letters" in cli.run("doctor").out
+    assert "WARN   dead letters" in cli.run("doctor", "--strict", code=1).out
+
+
+def test_a_job_that_the_pending_index_lost_is_found_and_repaired(cli: Cli, hand: Hand, valkey: Server) -> None:
+    """The doctor called it blocked, and exited with 0."""
+    job = hand.add.enqueue_sync(1)
+    pending = Keys(cli.namespace).queue("default", "pending")
+    with valkey.client() as client:
+        client.delete(pending)
+
+        shown = cli.run("doctor", code=1).out
+        assert "FAIL   indexes" in shown
+        assert f"{job.run} (pending: it is waiting, and in no index): run `rota doctor --repair`" in shown
+
+        assert "repaired 1 problem" in cli.run("doctor", "--repair").out
+        assert client.zrange(pending, 0, -1) == [str(job.run).encode()]
+    assert "the indexes of 1 job agree" in cli.run("doctor").out

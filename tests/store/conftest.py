@@ -19,6 +19,7 @@ async def driver(server: Server, namespace: str) -> AsyncIterator[Driver]:
     yield driver
     try:
         driver.check()
+        await driver.check_with_doctor()
     finally:
         await driver.close()
 

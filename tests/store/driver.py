@@ -21,6 +21,7 @@ from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob, ClaimReply
 from rota.store.create_dependents_and_deliver_outcomes import Edge, JobWithParents
 from rota.store.enqueue_batcher import EnqueueResult, NewJob
+from rota.store.index_repair import IndexRepair
 from rota.store.job_store import LEASE_MS, JobStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys
 from rota.store.reads import Snapshot, Views
@@ -269,6 +270,12 @@ class Driver:
         """Fails unless every index, record and secondary entry of the queue agrees with the others."""
         problems = list(self._problems(queue))
         assert not problems, "\n".join(problems)
+
+    async def check_with_doctor(self, *, queue: str = QUEUE) -> None:
+        """Fails if `rota doctor` would report a problem of the queue's indexes, which agree."""
+        walk = IndexRepair(self.client).walk(queue, "check")
+        problems = [problem async for checked in walk for problem in checked.problems if problem.is_repairable]
+        assert not problems, problems
 
     def _problems(self, queue: str) -> Iterator[str]:
         indexes = {state: self.index(state, queue=queue) for state in STATES}

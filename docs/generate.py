@@ -43,6 +43,7 @@ _PART: Final = re.compile(r"(?P<open><!-- generated: (?P<name>[\w-]+) -->\n).*?(
 _ALL: Final = frozenset(JobState)
 #: Verbs that are part of another script, and what each does.
 _WITHIN: Final = {
+    "set_aside": "Takes runs of paused tasks out of the way of claims; part of the next claim.",
     "promote": "Makes due runs pending; part of the next claim.",
     "expire": "Cancels runs that did not start in time; part of the next claim.",
     "reap": "Takes back runs whose lease has expired: each is charged a stall; part of the next claim.",

@@ -51,7 +51,7 @@ CLIENT_LAYERS: Final = tuple(
         "middleware",
         "tasks workflows",
         "job failure_handlers",
-        "dependency_listing redrive_jobs_and_workflow_steps job_listing queue_metrics record_audit_entry",
+        "dependency_listing redrive_jobs_and_workflow_steps job_listing queue_metrics record_audit_entry pause_tasks",
         "sync_methods",
         "session",
         "shard_directory completion_waiter durability encryption task_arguments",

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     )
     from rota.store.bulk_operation_records import OperationInfo
     from rota.store.job_search import DeadLetterGroup
-    from rota.store.reads import LockInfo, LockPage, LogLine, Page, QueueInfo, WorkerInfo
+    from rota.store.reads import LockInfo, LockPage, LogLine, Page, Pause, PausedTask, QueueInfo, WorkerInfo
 
 __all__ = [
     "Attempt",
@@ -126,6 +126,8 @@ __all__ = [
     "Operations",
     "Overview",
     "Page",
+    "Pause",
+    "PausedTask",
     "PayloadTooLarge",
     "PermanentError",
     "ProcessKilled",
@@ -216,7 +218,7 @@ _HOMES: Final = {
     "rota.client.schedules": "Forecast ScheduledRun ScheduleInfo Schedules",
     "rota.store.bulk_operation_records": "OperationInfo",
     "rota.store.job_search": "DeadLetterGroup",
-    "rota.store.reads": "LockInfo LockPage LogLine Page QueueInfo WorkerInfo",
+    "rota.store.reads": "LockInfo LockPage LogLine Page Pause PausedTask QueueInfo WorkerInfo",
     "rota.client.search_suggestions": "SearchSuggestions",
     "rota.client.tasks": "Call Task",
     "rota.client.workflows": "Workflow WorkflowPage",

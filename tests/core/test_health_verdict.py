@@ -295,7 +295,7 @@ def test_every_finding_has_its_own_key_and_says_what_to_do() -> None:
 def test_notices_are_listed_and_do_not_degrade() -> None:
     situation = at(
         mail(is_paused=True, paused_by="ana", failed=2),
-        paused_tasks=[PausedTask(task="send", queue="mail", by="ana", parked=4)],
+        paused_tasks=[PausedTask(task="send", queue="mail", by="ana", waiting=4)],
         held_workflows=["order-2"],
         schedules=[msgspec.structs.replace(NIGHTLY, is_orphaned=True)],
     )

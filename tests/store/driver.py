@@ -406,12 +406,17 @@ class Driver:
             if run not in jobs:
                 yield f"{run} is forgotten, but for what it comes after"
         lanes = {lock: self.index("lane", lock, queue=queue) for lock in set(locked.values())}
+        paused = self.hash("paused_tasks", queue=queue)
+        set_aside = {run for task in paused for run in self.index("paused_runs", task, queue=queue)}
+        for run in set_aside - state_of.keys():
+            yield f"{run} was set aside and is forgotten"
         for run, state in state_of.items():
-            reasons = [run in follows, bool(needs.get(run)), run in locked and run in lanes[locked[run]]]
+            waits_for_lock = run in locked and run in lanes[locked[run]]
+            reasons = [run in follows, bool(needs.get(run)), waits_for_lock, run in set_aside]
             if state == "blocked" and sum(reasons) != 1:
-                yield f"{run} is blocked for {sum(reasons)} reasons: same id, after, lock = {reasons}"
+                yield f"{run} is blocked for {sum(reasons)} reasons: same id, after, lock, task = {reasons}"
             if state in ("pending", "scheduled", "processing") and any(reasons):
-                yield f"{run} is {state} in spite of: same id, after, lock = {reasons}"
+                yield f"{run} is {state} in spite of: same id, after, lock, task = {reasons}"
         for run in unborn:
             if run not in jobs:
                 yield f"{run} is unborn and has no record"

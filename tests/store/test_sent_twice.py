@@ -275,6 +275,8 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "redrive": (lambda s: s.driver.client.redrive(QUEUE, [s.dead, s.done]), EQUAL, ()),
     "pause_or_resume_queue": (lambda s: s.driver.client.pause_queue(QUEUE, wanted="paused"), EQUAL, ()),
     "open": (lambda s: s.driver.client.pause_queue(QUEUE, wanted="open"), EQUAL, ()),
+    "pause_or_resume_task": (lambda s: s.driver.client.pause_task(QUEUE, "noop"), EQUAL, ()),
+    "pause_or_resume_task open": (lambda s: s.driver.client.resume_task(QUEUE, "noop"), EQUAL, ()),
     "watch_run_end": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "remove_worker_from_queue": (lambda s: s.driver.worker().store.leave_queue(QUEUE), EQUAL, ("idle",)),
     "apply_retention": (lambda s: s.driver.client.apply_retention(QUEUE), EQUAL, ()),

@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "enqueue": "Enqueue a job.",
     "job": "Show, list, cancel, redrive and delete jobs.",
     "queue": "List, pause, resume and purge queues.",
+    "task": "List, pause and resume tasks.",
     "schedule": "Show, pause, resume, run and remove schedules.",
     "workflow": "Show, cancel and resume workflows.",
     "bulk": "Cancel, delete, redrive or update all matching jobs.",

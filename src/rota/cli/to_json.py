@@ -19,12 +19,18 @@ from rota.core.job_record import JobRecord
 from rota.core.json_for_cli_and_http import progress_json, workflow_summary_json
 from rota.core.workflow_record_and_decisions import StepRecord, WorkflowRecord
 from rota.core.workflow_text import outcome_of
-from rota.store.reads import LogLine, QueueInfo, WorkerInfo
+from rota.store.reads import LogLine, PausedTask, QueueInfo, WorkerInfo
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
     """Returns an unusual condition."""
     return {**msgspec.to_builtins(finding), "text": finding.text}
+
+
+def paused_task_json(one: PausedTask) -> dict[str, Any]:
+    """Returns a task that is paused in a queue."""
+    pause = {"by": one.pause.by, "at": iso_time_or_none(one.pause.at), "note": one.pause.note}
+    return {"task": one.task, "queue": one.queue, **pause, "waiting": one.waiting, "is_resuming": one.is_resuming}
 
 
 def job_json(record: JobRecord) -> dict[str, Any]:

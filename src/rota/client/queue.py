@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.client.pause_tasks import checked_pause_text
 from rota.client.session import Sessions
 from rota.client.sync_methods import sync_method
 from rota.core.ids import encode_run
@@ -18,13 +19,16 @@ class Queue:
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
 
-    async def pause(self) -> None:
-        """Stops claims of this queue by any worker. Running handlers continue."""
-        await self._pause("paused")
+    async def pause(self, *, note: str = "", by: str = "") -> None:
+        """Stops claims of this queue by any worker. Running handlers continue.
+
+        `note` and `by` say why and who, until it is resumed. A queue that is paused already keeps the first ones.
+        """
+        await self._pause("paused", checked_pause_text(by, "by"), checked_pause_text(note, "note"))
 
     async def resume(self) -> None:
         """Allows claims again, at once."""
-        await self._pause("open")
+        await self._pause("open", "", "")
 
     async def info(self) -> QueueInfo:
         """Counts by state, totals, whether it is paused, and the age of the oldest waiting job."""
@@ -47,10 +51,10 @@ class Queue:
             await session.notify_dependents(info.name)
         return purged
 
-    async def _pause(self, wanted: str) -> None:
+    async def _pause(self, wanted: str, by: str, note: str) -> None:
         session = await self._sessions.checked()
         for name in await session.shards.names_of(self.name):
-            await session.store.pause_queue(name, wanted=wanted)
+            await session.store.pause_queue(name, wanted=wanted, by=by, note=note)
 
     pause_sync = sync_method(pause)
     resume_sync = sync_method(resume)

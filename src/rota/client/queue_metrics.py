@@ -28,7 +28,7 @@ from rota.core.shards import base_of
 from rota.errors import InvalidOption
 from rota.store.compute_in_thread import compute
 from rota.store.metric_counters import QueueCounters
-from rota.store.reads import QueueInfo, WorkerInfo, merge_shards
+from rota.store.reads import Pause, QueueInfo, WorkerInfo, merge_shards
 
 #: Minutes over which rates are computed.
 WINDOW: Final = 5
@@ -59,6 +59,9 @@ class QueueLoad(msgspec.Struct, frozen=True):
     workers: int
     slots: int
     busy: int
+    #: Who paused it, when and why; None unless it is paused.
+    pause: Pause | None = None
+    has_paused_tasks: bool = False
 
 
 async def read_metrics(
@@ -189,4 +192,6 @@ def _load(
         workers=len(serving),
         slots=sum(int(worker.info.get("slots", 0)) for worker in serving),
         busy=sum(int(worker.info.get("busy", 0)) for worker in serving),
+        pause=info.pause,
+        has_paused_tasks=info.has_paused_tasks,
     )

@@ -25,6 +25,7 @@ from rota.client.middleware import AMBIENT, Middleware
 from rota.client.namespace_settings import NamespaceSettings
 from rota.client.overview import Overview, read_overview
 from rota.client.page_limit import checked_limit
+from rota.client.pause_tasks import pause_task, read_paused_tasks, resume_task
 from rota.client.queue import Queue
 from rota.client.queue_metrics import QueueLoad, read_by_task, read_loads, read_metrics, read_totals
 from rota.client.scaling import Scaling
@@ -46,7 +47,7 @@ from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.shards import MAX_SHARDS
 from rota.core.state_transitions import JobState
 from rota.errors import IdInUse, InvalidArguments, InvalidOption, WorkerNotFound, WrongState
-from rota.store.reads import LockPage, Page, QueueInfo, WorkerInfo, merge_shards
+from rota.store.reads import LockPage, Page, PausedTask, QueueInfo, WorkerInfo, merge_shards
 from rota.store.redis.retrying_client import MAX_PATIENCE_S
 
 P = ParamSpec("P")
@@ -441,6 +442,26 @@ class Rota:
         return await list_jobs(
             self._sessions, state, queue=queue, filters=filters, cursor=cursor, limit=limit, order=order
         )
+
+    async def pause_task(self, task: str, *, queue: str | None = None, note: str = "", by: str = "") -> list[str]:
+        """Pauses a task across all workers: none of its jobs starts, and the other jobs of its queues go on.
+
+        Returns the queues: the given one, or all that have had jobs of the task. Running attempts continue. `note` and
+        `by` say why and who. Raises InvalidOption if no queue has had such a job.
+        """
+        return await pause_task(await self._sessions.checked(), task, queue=queue, note=note, by=by)
+
+    async def resume_task(self, task: str, *, queue: str | None = None) -> list[str]:
+        """Resumes a task in one queue or in all: its jobs start in their order. Returns where it was paused."""
+        return await resume_task(await self._sessions.checked(), task, queue=queue)
+
+    async def paused_tasks(self, *, queue: str | None = None) -> list[PausedTask]:
+        """Returns the paused tasks, each with who paused it, when and why, and how many of its jobs wait for it."""
+        return await read_paused_tasks(await self._sessions.checked(), queue)
+
+    pause_task_sync = sync_method(pause_task)
+    resume_task_sync = sync_method(resume_task)
+    paused_tasks_sync = sync_method(paused_tasks)
 
     async def queues(self) -> list[QueueInfo]:
         """Returns counts, totals and state of every queue; the shards of a queue as one."""

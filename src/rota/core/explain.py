@@ -103,6 +103,8 @@ def format_duration(ms: int) -> str:
 def _explain_obstacle(obstacle: Obstacle | None, now: int, workflow: str) -> str:
     if obstacle is None:
         return "waits for another job"
+    if obstacle.kind == "task_paused":
+        return f"task {obstacle.task} is paused; resume it and the job starts"
     first = obstacle.jobs[0]
     if obstacle.kind == "same_id":
         return f"waits for {first}, the run of its id that is still processing"

@@ -81,11 +81,12 @@ class Progress(msgspec.Struct, frozen=True):
 class Obstacle(msgspec.Struct, frozen=True):
     """The reason why a blocked run does not start."""
 
-    kind: str  # same_id | after | lock
+    kind: str  # same_id | after | lock | task_paused
     #: Jobs it waits for; if there are many, only some of them.
     jobs: tuple[str, ...]
     count: int = 1
     lock: str = ""
+    task: str = ""
     #: When the holder of the lock started, ms; None if it has not started.
     since: int | None = None
 

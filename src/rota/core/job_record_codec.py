@@ -362,6 +362,8 @@ def decode_obstacle(queue: str, text: str) -> Obstacle | None:
             return Obstacle("same_id", (f"{queue}:{holder}",))
         case ["lock", holder, since, lock]:
             return Obstacle("lock", (f"{queue}:{holder}",), lock=lock, since=_number(since) or None)
+        case ["task_paused", task]:
+            return Obstacle("task_paused", (), count=0, task=task)
         case ["after", count, *_]:
             return Obstacle("after", tuple(text.split(" ")[2:]), count=int(count))
         case _:

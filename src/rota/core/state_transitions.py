@@ -58,6 +58,8 @@ TRANSITIONS: Final[Mapping[str, tuple[frozenset[JobState], frozenset[JobState]]]
     "publish_prepared_runs": (NEW, WAITING | {S.CANCELLED}),
     "apply_parent_outcomes": (frozenset({S.BLOCKED, S.CANCELLED}), WAITING | {S.CANCELLED}),
     "promote": (frozenset({S.SCHEDULED}), frozenset({S.BLOCKED, S.PENDING})),
+    "set_aside": (frozenset({S.PENDING}), frozenset({S.BLOCKED})),
+    "pause_or_resume_task": (frozenset({S.BLOCKED}), frozenset({S.BLOCKED, S.PENDING})),
     "claim": (frozenset({S.PENDING}), frozenset({S.PROCESSING})),
     "complete": (frozenset({S.PROCESSING}), frozenset({S.COMPLETED})),
     "fail": (frozenset({S.PROCESSING}), WAITING | {S.FAILED}),

@@ -21,6 +21,7 @@ from rota.core.health.finding import Finding
 from rota.core.health.situation import (
     DeadWorker,
     HeldLock,
+    PausedTask,
     QueueSituation,
     RunningJob,
     ScalingSituation,
@@ -100,6 +101,7 @@ class HealthReader:
             held_workflows=overview.held,
             parked_workflows=overview.parked,
             risks=[ServerRisk(risk.level, risk.check, risk.message) for risk in status.risks] if status else [],
+            paused_tasks=await _paused_tasks(session, overview),
             scaling=self._details.scaling,
         )
         return self._latest
@@ -152,6 +154,7 @@ def _queue(load: QueueLoad, recent: Mapping[str, Counts], usual: Mapping[str, Us
     return QueueSituation(
         name=load.queue,
         is_paused=load.is_paused,
+        paused_by=load.pause.by if load.pause is not None else "",
         pending=load.counts["pending"],
         failed=load.counts["failed"],
         oldest_wait_ms=load.oldest_wait_ms,
@@ -199,6 +202,16 @@ async def _locks(session: Session, overview: Overview) -> list[HeldLock]:
             if lock.since is not None and lock.waiting
         )
     return found
+
+
+async def _paused_tasks(session: Session, overview: Overview) -> list[PausedTask]:
+    queues = [load.queue for load in overview.loads if load.has_paused_tasks]
+    names = [name for queue in queues for name in await session.shards.names_of(queue)]
+    return [
+        PausedTask(task=one.task, queue=base_of(one.queue), by=one.pause.by, waiting=one.waiting)
+        for one in (await session.views.paused_tasks(names) if names else [])
+        if not one.is_resuming
+    ]
 
 
 def _dead_worker(worker: WorkerInfo) -> DeadWorker:

@@ -30,7 +30,7 @@ from rota.monitoring.running_jobs_by_worker import RunningAttempt
 from rota.server.auth.authentication import Identity
 from rota.server.task_catalog import KnownTask, TaskCatalog
 from rota.store.bulk_operation_records import OperationInfo
-from rota.store.reads import LockInfo, LogLine, Page, QueueInfo, Snapshot, WorkerInfo
+from rota.store.reads import LockInfo, LogLine, Page, Pause, PausedTask, QueueInfo, Snapshot, WorkerInfo
 from rota.store.workflow_records import compensation_id, find_part
 
 #: Maximum number of unsuccessful items that a step lists.
@@ -256,12 +256,31 @@ def stats_json(counts: Mapping[str, int]) -> dict[str, int]:
     return {state.value.upper(): counts.get(state.value, 0) for state in JobState}
 
 
+def pause_json(pause: Pause | None) -> dict[str, Any] | None:
+    """Returns a pause; None if there is none."""
+    if pause is None:
+        return None
+    return {"by": pause.by or None, "at": iso_time_or_none(pause.at), "note": pause.note}
+
+
+def paused_task_json(one: PausedTask) -> dict[str, Any]:
+    """Returns a task that is paused in a queue."""
+    return {
+        "task": one.task,
+        "queue": one.queue,
+        "paused": pause_json(one.pause),
+        "waiting": one.waiting,
+        "is_resuming": one.is_resuming,
+    }
+
+
 def queue_json(info: QueueInfo) -> dict[str, Any]:
     """Returns a queue with its counts."""
     totals = dict(info.totals)
     return {
         "name": info.name,
         "is_paused": info.is_paused,
+        "paused": pause_json(info.pause),
         "stats": stats_json(info.counts),
         "totals": {
             "enqueued": totals["run"],

@@ -27,6 +27,8 @@ BATCH_BY_VERB: Final[Mapping[str, int]] = {
 #: Runs that one claim promotes, expires or reaps (`promote_expire_and_reap_due_runs.lua`). If more are due, it claims
 #: again.
 HOUSEKEEPING_BATCH: Final = 60
+#: Tasks of a queue that may be paused at a time: a claim reads all of them.
+MAX_PAUSED_TASKS: Final = 100
 #: Waiting runs that one purge call examines; it skips the steps of workflows among them.
 PURGE_SCANNED: Final = 2_000
 #: Runs that one purge call deletes: about 10 µs each, and twice that where the run is indexed.

@@ -18,7 +18,14 @@ import msgspec
 from rota.core.ids import JobRef
 from rota.core.same_id_policy import Update
 from rota.core.worker_durations import WorkerDurations, outage_gap_ms
-from rota.store.batch_limit_constants import BATCH, BATCH_BY_VERB, HOUSEKEEPING_BATCH, PURGE_BATCH, PURGE_SCANNED
+from rota.store.batch_limit_constants import (
+    BATCH,
+    BATCH_BY_VERB,
+    HOUSEKEEPING_BATCH,
+    MAX_PAUSED_TASKS,
+    PURGE_BATCH,
+    PURGE_SCANNED,
+)
 from rota.store.claim_replies import ClaimReply, read_claim_reply
 from rota.store.create_dependents_and_deliver_outcomes import DependencyStore
 from rota.store.enqueue_batcher import EnqueueBatcher, EnqueueResult, NewJob
@@ -131,9 +138,22 @@ class JobStore:
                 return int(answer)
             after = answer.removeprefix("after ")
 
-    async def pause_queue(self, queue: str, *, wanted: str) -> None:
+    async def pause_queue(self, queue: str, *, wanted: str, by: str = "", note: str = "") -> None:
         """Pauses ("paused") or resumes ("open") claims of the queue."""
-        await self._run_once("pause_or_resume_queue", queue, [wanted])
+        await self._run_once("pause_or_resume_queue", queue, [wanted, by, note])
+
+    async def pause_task(self, queue: str, task: str, *, by: str = "", note: str = "") -> bool:
+        """Pauses a task of the queue. False if too many are paused."""
+        info = msgspec.json.encode({"by": by, "note": note})
+        return await self._pause_task(queue, "paused", task, info) == b"paused"
+
+    async def resume_task(self, queue: str, task: str) -> bool:
+        """Resumes a task of the queue, and puts back some of its runs. True if claims have to put back more."""
+        return await self._pause_task(queue, "open", task, b"") == b"more"
+
+    async def _pause_task(self, queue: str, wanted: str, task: str, info: bytes) -> bytes:
+        words: list[Argument] = [wanted, task, info, MAX_PAUSED_TASKS, HOUSEKEEPING_BATCH]
+        return await self._run_once("pause_or_resume_task", queue, words)
 
     async def watch(self, ref: JobRef) -> tuple[str, bool] | None:
         """Subscribes this participant to the end of a run. Returns the run, and if it has ended; None if missing."""

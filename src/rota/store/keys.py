@@ -62,6 +62,16 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "locked": KeySpec("locked", "hash", "enqueue", WITH_JOB, "unfinished run -> the lock it asked for"),
     "locks": KeySpec("locks", "hash", "all", WITH_JOB, "lock -> its occupant: the run that is pending or processing"),
     "lane": KeySpec("lane:{name}", "zset", "all", WITH_JOB, "runs that are due and wait for one lock -> score"),
+    "paused_tasks": KeySpec(
+        "paused_tasks",
+        "hash",
+        "pause_or_resume_task",
+        PERMANENT,
+        'paused task -> since when, by whom and why; "resuming" while its runs are put back',
+    ),
+    "paused_runs": KeySpec(
+        "paused_runs:{name}", "zset", "claim", WITH_JOB, "runs of one paused task that are due -> their pending score"
+    ),
     "follow_ups": KeySpec(
         "follow_ups", "hash", "enqueue", WITH_JOB, "run at work -> follow-up of its id, and its flags"
     ),

@@ -15,6 +15,7 @@ from rota.core.encrypted_values import Codec
 from rota.core.ids import JobRef, is_run
 from rota.core.job_record import HistoryEntry, JobRecord, Progress
 from rota.core.job_record_codec import UndecodableRecord, decode_body, decode_history, decode_progress, decode_record
+from rota.core.lua_constants import TASK_NUMBERS
 from rota.core.shards import base_of
 from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption
@@ -113,6 +114,26 @@ class LogLine(msgspec.Struct, frozen=True):
     text: str
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """Who paused a queue or a task, when and why; "" and None where it is not known."""
+
+    by: str = ""
+    at: int | None = None
+    note: str = ""
+
+
+class PausedTask(msgspec.Struct, frozen=True):
+    """A task whose jobs do not start in one queue."""
+
+    task: str
+    queue: str
+    pause: Pause
+    #: Due jobs that were set aside. Those behind other jobs are not counted yet.
+    waiting: int
+    #: It was resumed, and its jobs are being put back.
+    is_resuming: bool = False
+
+
 class QueueInfo(msgspec.Struct, frozen=True):
     """The state of a queue."""
 
@@ -121,6 +142,9 @@ class QueueInfo(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     totals: dict[str, int]
     oldest_pending_ms: int | None
+    #: None unless it is paused.
+    pause: Pause | None = None
+    has_paused_tasks: bool = False
 
 
 class LockInfo(msgspec.Struct, frozen=True):
@@ -170,6 +194,8 @@ def _merge(base: str, parts: Sequence[QueueInfo]) -> QueueInfo:
         counts={state: sum(part.counts[state] for part in parts) for state in parts[0].counts},
         totals={name: sum(part.totals[name] for part in parts) for name in parts[0].totals},
         oldest_pending_ms=max(ages, default=None),
+        pause=next((part.pause for part in parts if part.pause is not None), None),
+        has_paused_tasks=any(part.has_paused_tasks for part in parts),
     )
 
 
@@ -317,9 +343,33 @@ class Views:
                     counts={state.value: int(count) for state, count in zip(JobState, part, strict=False)},
                     totals={name: int(meta.get(name, 0)) for name in TOTALS},
                     oldest_pending_ms=max(0, now - _score(head) % 2**42) if head else None,
+                    pause=_pause_of(meta) if "is_paused" in meta else None,
+                    has_paused_tasks="has_paused_tasks" in meta,
                 )
             )
         return infos
+
+    async def paused_tasks(self, queues: Sequence[str]) -> list[PausedTask]:
+        """The paused tasks of queues, in the order of the queues."""
+        answers = await self._redis.commands([["HGETALL", self._keys.queue(name, "paused_tasks")] for name in queues])
+        found = [
+            (queue, task, info)
+            for queue, answer in zip(queues, answers, strict=True)
+            for task, info in read_text_hash(answer).items()
+        ]
+        sizes = await self._redis.commands(
+            [["ZCARD", self._keys.queue(queue, "paused_runs", task)] for queue, task, _ in found]
+        )
+        return [
+            _paused_task(queue, task, info, int(size)) for (queue, task, info), size in zip(found, sizes, strict=True)
+        ]
+
+    async def queues_of_task(self, task: str, queues: Sequence[str]) -> list[str]:
+        """Those of the queues that have counted jobs of the task, or too many tasks to tell."""
+        keys = [self._keys.queue(queue, "task_numbers") for queue in queues]
+        commands = [command for key in keys for command in (["HEXISTS", key, task], ["HLEN", key])]
+        answers = iter(await self._redis.commands(commands))
+        return [queue for queue in queues if next(answers) + (int(next(answers)) >= TASK_NUMBERS) > 0]
 
     async def due_within(self, queues: Sequence[str], now: int, seconds: Sequence[int]) -> dict[str, dict[int, int]]:
         """Queue -> seconds from now -> number of scheduled jobs that fall due until then."""
@@ -479,6 +529,19 @@ class Views:
 
     def _queue_keys(self, name: str, queue: str) -> list[str]:
         return [self._keys.queue(queue, key) for key in script(name).keys]
+
+
+def _pause_of(meta: Mapping[str, str]) -> Pause:
+    at = meta.get("paused_at", "")
+    return Pause(meta.get("paused_by", ""), int(at) if at.isdecimal() else None, meta.get("pause_note", ""))
+
+
+def _paused_task(queue: str, task: str, info: str, waiting: int) -> PausedTask:
+    at, _, encoded = info.partition(" ")
+    if not encoded:
+        return PausedTask(task, queue, Pause(), waiting, is_resuming=True)
+    pause = msgspec.json.decode(encoded, type=Pause)
+    return PausedTask(task, queue, msgspec.structs.replace(pause, at=int(at)), waiting)
 
 
 def _lock_info(queue: str, fields: Sequence[bytes]) -> LockInfo:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli import output
-from rota.cli.audit import audit
+from rota.cli.audit import audit, user
 from rota.cli.commands.job import check_queue, yes_option
 from rota.cli.common_options import Settings, common_options
 from rota.cli.complete_names_from_store import complete_queue
@@ -67,10 +67,11 @@ def queue_table(infos: Sequence[QueueInfo]) -> output.Table:
 @command.command()
 @common_options
 @queue_argument
+@click.option("--note", default="", help="Why: shown until the queue is resumed.")
 @click.pass_obj
-def pause(settings: Settings, queue: str) -> None:
+def pause(settings: Settings, queue: str, note: str) -> None:
     """Pause a queue: no worker claims its jobs. Running jobs continue."""
-    run(_set_paused(settings, queue, is_paused=True))
+    run(_set_paused(settings, queue, is_paused=True, note=note))
 
 
 @command.command()
@@ -82,12 +83,12 @@ def resume(settings: Settings, queue: str) -> None:
     run(_set_paused(settings, queue, is_paused=False))
 
 
-async def _set_paused(settings: Settings, queue: str, *, is_paused: bool) -> None:
+async def _set_paused(settings: Settings, queue: str, *, is_paused: bool, note: str = "") -> None:
     async with connected(settings) as rota:
         await check_queue(rota, queue)
         handle = rota.queue(queue)
-        await (handle.pause() if is_paused else handle.resume())
-        await audit(rota, "pause" if is_paused else "resume", f"queue {queue}")
+        await (handle.pause(note=note, by=user()) if is_paused else handle.resume())
+        await audit(rota, "pause" if is_paused else "resume", f"queue {queue}", note=note or None)
     if settings.json:
         output.document({"queue": queue, "is_paused": is_paused})
     else:

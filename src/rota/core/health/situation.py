@@ -121,7 +121,7 @@ class PausedTask(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     queue: str
     by: str = ""
-    parked: int = 0
+    waiting: int = 0
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

@@ -144,8 +144,8 @@ def paused_tasks(situation: Situation) -> Iterator[Finding]:
             level="notice",
             subject=f"{pause.task} in {pause.queue}",
             phrase="is paused",
-            detail=f"paused{by}, {format_count(pause.parked, 'job')} parked: none starts until the task is resumed",
-            count=pause.parked,
+            detail=f"paused{by}, {format_count(pause.waiting, 'job')} waiting: none starts until the task is resumed",
+            count=pause.waiting,
             queue=pause.queue,
             task=pause.task,
         )

@@ -85,6 +85,7 @@ def _queue_json(load: QueueLoad, minutes: Sequence[Counts]) -> dict[str, Any]:
     return {
         "name": load.queue,
         "is_paused": load.is_paused,
+        "paused": serializers.pause_json(load.pause),
         "stats": serializers.stats_json(load.counts),
         "oldest_wait_ms": load.oldest_wait_ms,
         "arrivals_per_second": load.arrivals_per_second,

@@ -9,12 +9,13 @@ from fastapi import APIRouter, Path, Response
 from rota.core.shards import base_of
 from rota.errors import InvalidOption
 from rota.server import serializers
+from rota.server.auth.authentication import caller_of
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.queue_and_task_details import detail_json, workers_of
 from rota.server.request_context_and_permissions import Admin, Operator, RequestContext, Viewer, json_response
 from rota.server.schemas.common import QueueName
 from rota.server.schemas.queue_and_task_details import QueueDetailResponse
-from rota.server.schemas.queues import PurgeQueue, PurgeResponse, QueueResponse, QueuesResponse
+from rota.server.schemas.queues import PauseQueue, PurgeQueue, PurgeResponse, QueueResponse, QueuesResponse
 
 router = APIRouter(route_class=IdempotentRoute, tags=["queues"])
 
@@ -49,15 +50,16 @@ async def show_queue_detail(context: Viewer, queue: QueuePath) -> Response:
         {
             **detail_json(detail, pending, workers, found, context.identity.may_see),
             "queue": serializers.queue_json(await context.rota.queue(queue).info()),
+            "paused_tasks": [serializers.paused_task_json(one) for one in await context.rota.paused_tasks(queue=queue)],
             "tasks": [{"queue": queue, "type": task, **serializers.counts_json(counts)} for task, counts in tasks],
         }
     )
 
 
 @router.post("/api/queues/{queue}/pause", response_model=QueueResponse)
-async def pause_queue(context: Operator, queue: QueuePath) -> Response:
-    """Pauses the queue: no worker claims its jobs. Running jobs continue."""
-    return await _set_paused(context, queue, is_paused=True)
+async def pause_queue(context: Operator, queue: QueuePath, body: PauseQueue | None = None) -> Response:
+    """Pauses the queue: no worker claims its jobs. Running jobs continue. `note` says why."""
+    return await _set_paused(context, queue, is_paused=True, note=body.note if body is not None else "")
 
 
 @router.post("/api/queues/{queue}/resume", response_model=QueueResponse)
@@ -87,14 +89,15 @@ async def _queue_response(context: RequestContext, queue: str) -> Response:
     return json_response({"queue": serializers.queue_json(await context.rota.queue(queue).info())})
 
 
-async def _set_paused(context: RequestContext, queue: str, *, is_paused: bool) -> Response:
+async def _set_paused(context: RequestContext, queue: str, *, is_paused: bool, note: str = "") -> Response:
     handle = context.rota.queue(await context.known_queue(queue))
     before = (await handle.info()).is_paused
-    await (handle.pause() if is_paused else handle.resume())
+    by = caller_of(context.identity, context.request).name
+    await (handle.pause(note=note, by=by) if is_paused else handle.resume())
     await context.audit(
         "pause" if is_paused else "resume",
         f"queue {queue}",
         before={"is_paused": before},
-        after={"is_paused": is_paused},
+        after={"is_paused": is_paused, **({"note": note} if note else {})},
     )
     return await _queue_response(context, queue)

@@ -34,6 +34,7 @@ TaskName = Annotated[str, documented(TASK)]
 Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 DateTimeText = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})]
 Text = Annotated[str, Field(max_length=1000)]
+PauseNote = Annotated[str, Field(max_length=500)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 PerSecond = Annotated[float, Field(ge=0.01, le=1_000_000, allow_inf_nan=False)]
 

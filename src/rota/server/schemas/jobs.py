@@ -205,7 +205,7 @@ class Job(ResponseBody):
 class JobObstacle(ResponseBody):
     """The reason why a blocked job cannot start."""
 
-    kind: Literal["same_id", "after", "lock"]
+    kind: Literal["same_id", "after", "lock", "task_paused"]
     jobs: list[str]
     count: int
     lock: str | None

@@ -8,6 +8,7 @@ from rota.server.schemas.common import ResponseBody
 from rota.server.schemas.health import Finding
 from rota.server.schemas.jobs import Stats
 from rota.server.schemas.metrics import MetricCounts
+from rota.server.schemas.queues import Pause
 
 
 class OverviewQueue(ResponseBody):
@@ -15,6 +16,8 @@ class OverviewQueue(ResponseBody):
 
     name: str
     is_paused: bool
+    #: Null unless it is paused.
+    paused: Pause | None
     stats: Stats
     oldest_wait_ms: int | None
     #: Rates and counts of the last five minutes.

@@ -8,7 +8,7 @@ from rota.server.schemas.common import ResponseBody, State
 from rota.server.schemas.health import Finding
 from rota.server.schemas.metrics import MetricCounts, MetricPoint, TaskMetrics
 from rota.server.schemas.queues import Queue
-from rota.server.schemas.tasks import TaskInfo
+from rota.server.schemas.tasks import PausedTask, TaskInfo
 
 
 class Rates(ResponseBody):
@@ -146,6 +146,7 @@ class QueueDetailResponse(DetailResponse):
     queue: Queue
     #: Its tasks in the last hour, the busiest first.
     tasks: list[TaskMetrics]
+    paused_tasks: list[PausedTask]
 
 
 class TaskDetailResponse(DetailResponse):
@@ -154,3 +155,4 @@ class TaskDetailResponse(DetailResponse):
     task: TaskInfo
     #: Queues in which it had jobs in the last day.
     queues: list[str]
+    paused_tasks: list[PausedTask]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.server.schemas.common import MessageResponse, RequestBody, ResponseBody
+from rota.server.schemas.common import MessageResponse, PauseNote, RequestBody, ResponseBody
 from rota.server.schemas.jobs import Stats
 
 
@@ -17,11 +17,28 @@ class QueueTotals(ResponseBody):
     deleted: int
 
 
+class Pause(ResponseBody):
+    """Who paused a queue or a task, when and why."""
+
+    by: str | None
+    at: str | None
+    note: str
+
+
+class PauseQueue(RequestBody):
+    """A pause."""
+
+    #: Why it is paused.
+    note: PauseNote = ""
+
+
 class Queue(ResponseBody):
     """The state of a queue."""
 
     name: str
     is_paused: bool
+    #: Null unless it is paused.
+    paused: Pause | None
     stats: Stats
     totals: QueueTotals
     #: Waiting time of the first pending job.

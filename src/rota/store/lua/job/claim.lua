@@ -41,6 +41,7 @@
 -- @rare pop_runs_of_tasks_with_room
 -- @rare pop_runs_within_bytes
 -- @rare promote_expire_and_reap_due_runs
+-- @rare set_aside_runs_of_paused_tasks
 
 local now = now_ms()
 limit, lease_ms, bound = tonumber(limit), tonumber(lease_ms), tonumber(bound)
@@ -76,7 +77,8 @@ if before then
   return reply
 end
 
-local may_reap, reap_from, is_paused, longest = record_server_seen(now, lease_ms, tonumber(outage_gap_ms))
+local may_reap, reap_from, is_paused, longest, has_paused_tasks =
+  record_server_seen(now, lease_ms, tonumber(outage_gap_ms))
 local due_times, more, stalled_runs = read_due_times(), false, {}
 
 local function is_due(at) return at and at <= now end
@@ -88,6 +90,10 @@ if may_move or (may_reap and (is_due(due_times.processing) or is_due(due_times.s
 end
 -- The call has done enough: the worker claims again at once. While expired runs may be pending, nothing is leased.
 if more then limit = is_due(due_times.expiring) and 0 or math.min(limit, bound) end
+if has_paused_tasks and limit > 0 and not is_paused then
+  local allowed, is_more = set_aside_runs_of_paused_tasks(limit, bound)
+  if is_more then more, limit = true, allowed end
+end
 local popped, is_cut, reply, passed_until, passed_due = {}, false, nil, nil, nil
 if limit > 0 and not is_paused then
   if task_room ~= "" then

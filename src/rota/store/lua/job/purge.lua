@@ -12,6 +12,7 @@
 -- KEYS locked          hash  unfinished run -> the lock it asked for
 -- KEYS follows         hash  follow-up -> the run that it waits for
 -- KEYS has_dependents  set   runs that others depend on
+-- KEYS paused_tasks    hash  paused task -> since when, by whom and why; "resuming" while its runs are put back
 -- KEYS waiters         hash  run -> clients that wait for its end
 -- KEYS steps           set   runs that belong to a workflow
 -- ARGV[1] queue
@@ -37,8 +38,8 @@
 -- @include wake_idle_workers
 
 limit, look = tonumber(limit), tonumber(look)
--- A run with a lock, follow-up or dependents costs ten times as much.
-local has_bonds = redis.call("EXISTS", K.locked, K.follows, K.has_dependents) > 0
+-- A run with a lock, follow-up, dependents or a paused task costs ten times as much.
+local has_bonds = redis.call("EXISTS", K.locked, K.follows, K.has_dependents, K.paused_tasks) > 0
 if has_bonds then limit = math.min(limit, 50) end
 local has_steps = redis.call("EXISTS", K.steps) > 0
 -- Runs move to `pending` from the others: it comes last, so that a purge which takes several calls misses none.

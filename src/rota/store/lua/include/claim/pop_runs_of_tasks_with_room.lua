@@ -1,33 +1,19 @@
 -- Pops the first pending runs whose tasks have room on the worker (`per_worker=`), and passes over the others. A call
 -- examines FRONT runs at the front, and then SCANNED runs from where the worker's last claim ended: so every run is
 -- reached, however many of a full task wait before it. Only workers with such tasks pay for it.
--- @include byte_offset_in_task_index
+-- @include find_task_of_run
 -- @include pending_score
--- @include queue_key_prefix
--- @include task_of_job_record
 
 local FRONT, SCANNED = 50, 450
--- Tasks of a queue beyond the hundredth share this number in the task index.
-local SHARED_NUMBER = 1
 
 -- Returns how many more runs of each task the worker can take, and a function that finds the task of a run, if it is
 -- one of these.
 local function read_room(text)
-  local room_of, tasks, task_of_number, chunks = {}, {}, {}, {}
+  local room_of, tasks = {}, {}
   for task, room in string.gmatch(text, "(%S+)=(%d+)") do
     room_of[task], tasks[#tasks + 1] = tonumber(room), task
   end
-  local numbers = redis.call("HMGET", queue_key_prefix .. "task_numbers", unpack(tasks))
-  for i, task in ipairs(tasks) do
-    if numbers[i] then task_of_number[numbers[i]] = task end
-  end
-  return room_of, function(run)
-    local chunk = string.sub(run, 1, 7)
-    chunks[chunk] = chunks[chunk] or redis.call("GET", queue_key_prefix .. "task_index:" .. chunk) or ""
-    local number = string.byte(chunks[chunk], byte_offset_in_task_index(run) + 1)
-    if number and number > SHARED_NUMBER then return task_of_number[tostring(number)] end
-    return task_of_job_record(redis.call("HGET", K.jobs, run) or "")
-  end
+  return room_of, task_finder(tasks)
 end
 
 -- `room` is the rank from which to go on, and `task=room` for each task that may be full. Returns run and score in

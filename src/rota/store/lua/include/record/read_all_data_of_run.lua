@@ -12,13 +12,17 @@ local function id_of(run)
   return string.sub(head, 1, 1) == "=" and string.sub(head, 2) or run .. "-" .. head
 end
 
--- Returns what blocks a run: "same_id <run>", "lock <holder> <since> <lock>", "after <count> <names…>".
+-- Returns what blocks a run: "same_id <run>", "lock <holder> <since> <lock>", "after <count> <names…>",
+-- "task_paused <task>".
 local function blocked_by(run)
   local holder = redis.call("HGET", K.follows, run)
   if holder then return "same_id " .. id_of(holder) .. "@" .. holder end
   local wanted = redis.call("HLEN", K.parents .. ":" .. run)
   if wanted > 0 then
     return "after " .. wanted .. " " .. table.concat(redis.call("HRANDFIELD", K.parents .. ":" .. run, 3), " ")
+  end
+  for _, task in ipairs(redis.call("HKEYS", K.paused_tasks)) do
+    if redis.call("ZSCORE", K.paused_runs .. ":" .. task, run) then return "task_paused " .. task end
   end
   local lock = redis.call("HGET", K.locked, run)
   local occupant = lock and redis.call("HGET", K.locks, lock)

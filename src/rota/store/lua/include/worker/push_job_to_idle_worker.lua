@@ -14,7 +14,8 @@ local function is_pushed(member, looked_at, now)
   -- A worker that has not claimed for so long may be frozen: its lease would keep the job from others.
   if C.IS_CLUSTER or not owner or now - looked_at > claims_within_ms(member) then return false end
   if redis.call("ZCARD", K.pending) ~= 1 or redis.call("EXISTS", K.expiring) > 0 then return false end
-  if redis.call("HGET", K.meta, "is_paused") then return false end
+  local is_paused, has_paused_tasks = unpack(redis.call("HMGET", K.meta, "is_paused", "has_paused_tasks"))
+  if is_paused or has_paused_tasks then return false end
   if redis.call("PUBSUB", "NUMSUB", inbox .. owner)[2] == 0 then return false end
   redis.call("ZREM", K.idle, member)
   local popped = redis.call("ZPOPMIN", K.pending)

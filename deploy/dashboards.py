@@ -259,6 +259,44 @@ WORKERS: Final = [
             "": "min by (instance, check) (rota_worker_healthy)",
         },
     ),
+    stat("Autoscaler", "max(rota_autoscaler_up)", steps=GOOD_AT_1),
+    stat("Paused", "max(rota_autoscaler_paused)", steps=BAD_ABOVE_0),
+    stat("Last round holds", "max(rota_autoscaler_hold)", steps=BAD_ABOVE_0),
+    stat("Since the last round", "min(rota_autoscaler_last_round_seconds)", unit="s"),
+    stat("Workers wanted", 'max(rota_autoscaler_workers{state="wanted"})'),
+    stat("Workers running", 'max(rota_autoscaler_workers{state="running"})'),
+    Panel(
+        title="Autoscaler: workers",
+        width=12,
+        queries={
+            "{{state}}": "max by (state) (rota_autoscaler_workers)",
+            "limit {{bound}}": "max by (bound) (rota_autoscaler_limit_workers)",
+        },
+        note="Wanted: what the autoscaler has decided. Booting workers have been requested and have not registered.",
+    ),
+    Panel(
+        title="Autoscaler: longest wait and target",
+        unit="s",
+        width=12,
+        queries={
+            "longest wait": "max(rota_autoscaler_oldest_wait_seconds)",
+            "target": "max(rota_autoscaler_target_wait_seconds)",
+        },
+        note="How long the next job had been due in the latest planning round.",
+    ),
+    Panel(
+        title="Autoscaler: backlog",
+        width=12,
+        queries={
+            "waiting": "sum(rota:queue_waiting:sum)",
+            "processing": 'sum(rota:queue_jobs:max{state="processing"})',
+        },
+    ),
+    Panel(
+        title="Autoscaler: decisions that changed something, in 15 minutes",
+        width=12,
+        queries={"decisions": "max(increase(rota_autoscaler_decisions_total[15m]))"},
+    ),
 ]
 
 DASHBOARDS: Final = {

@@ -20,8 +20,10 @@ import pytest
 
 from deploy.dashboards import DASHBOARDS, FOLDER, dashboard, written
 from rota import Every, Rota
+from rota.client.session import checked_session
 from rota.monitoring.health_reader import HealthReader
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
+from rota.store.scaling import PlannerInfo, ScalingDecision
 from rota.worker.monitoring.http_server import HttpResponse, HttpServer
 from tests.deploy.prometheus import ROOT, SHIPPED, Prometheus, config, program
 from tests.eventually import eventually, eventually_sync
@@ -82,6 +84,7 @@ async def _work(harness: WorkerHarness, port: int, prometheus: Prometheus) -> No
     worker = await harness.start("--metrics-port", str(port), queues="default,mail,fast,flow")
     await shop.tick.using(queue="unserved").enqueue()
     await _all_kinds(harness)
+    await _autoscale(harness)
     # Rates need two looks, and growth in between.
     await eventually(
         lambda: prometheus.query("rota_worker_in_flight") and prometheus.query("rota_jobs_total"), SCRAPE_S
@@ -91,6 +94,16 @@ async def _work(harness: WorkerHarness, port: int, prometheus: Prometheus) -> No
         os.kill(worker.runners("loop")[0], signal.SIGKILL)
         await eventually(lambda: max(prometheus.query("rota:failure_ratio:rate5m"), default=0) > 0, SCRAPE_S)
     await harness.rota.close()
+
+
+async def _autoscale(harness: WorkerHarness) -> None:
+    """An autoscaler is at work, for as long as the metrics are read."""
+    session = await checked_session(harness.rota)
+    lease = await session.scaling.take_lease("planner", PlannerInfo(max_workers=5, target_wait_ms=60_000))
+    decision = ScalingDecision(at=harness.now_ms(), wanted=2, running=1, booting=1, reasons=["4 jobs wait."])
+    await session.scaling.record(lease.fence, 1, decision, is_kept=True)
+    with harness.redis() as client:
+        client.hset(session.keys.shared("planner"), "until", harness.now_ms() + 3_600_000)
 
 
 @asynccontextmanager

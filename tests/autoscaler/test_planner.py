@@ -12,7 +12,7 @@ import pytest
 from rota import InvalidOption, Rota
 from rota.autoscaler.machine_provider import Machine, ProviderError, ProviderThrottled
 from rota.autoscaler.planner import LEAST_PAUSE_S
-from rota.autoscaler.queue_demand_and_pool_machines import VISIBLE_MS, DemandReader, PoolMachine
+from rota.autoscaler.queue_demand_and_pool_machines import TURNS, VISIBLE_MS, DemandReader, PoolMachine
 from rota.client.session import checked_session, session_of
 from rota.core.autoscaling.policy_settings import DrainTime, Thresholds
 from rota.store.reads import WorkerInfo
@@ -530,9 +530,43 @@ async def test_jobs_of_failure_handlers_are_demand(pool: Pool, queues: tuple[str
     demand = DemandReader(queues)
 
     assert await demand.names(session) == ["default", "default-fail"], "the watch for the first job reads these, too"
-    assert {one.queue: one.normal for one in await demand.read(session, 0, now)} == {"default": 0, "default-fail": 1}
+    assert {one.queue: one.normal for one in await demand.read(session, 0, now)} == {"default-fail": 1}
     await pool.round()
     assert pool.cloud.made("launch") == [1]
+
+
+async def test_queues_at_rest_are_only_asked_if_they_have_work(pool: Pool) -> None:
+    """Of 10,000 queues a round reads those with work, those that had some lately, and a sixtieth of the others."""
+    session = await checked_session(pool.rota)
+    queues = [f"q{number}" for number in range(25)]
+    await pool.rota.enqueue_many(pool.task.using(queue=queue).call() for queue in queues)
+    for queue in queues:
+        await pool.rota.queue(queue).purge()
+    await pool.task.using(queue="q7").enqueue()
+    await pool.task.using(queue="q8", delay=30).enqueue()
+
+    assert await session.scaling.queues_with_work(queues) == {"q7", "q8"}
+
+    demand = DemandReader(tuple(queues))
+    now = await session.views.now()
+    assert {one.queue for one in await demand.read(session, 60_000, now)} == {"q7", "q8"}
+    await pool.rota.queue("q7").purge()
+    assert {one.queue for one in await demand.read(session, 60_000, now)} == {"q7", "q8"}, "its rates still count"
+    assert await session.scaling.queues_with_work(queues) == {"q8"}
+
+
+async def test_a_queue_whose_jobs_no_round_meets_is_found_when_it_is_its_turn(pool: Pool) -> None:
+    session = await checked_session(pool.rota)
+    demand = DemandReader(("default",))
+    now = await session.views.now()
+    for _ in range(TURNS):
+        assert await demand.read(session, 0, now) == []
+
+    await pool.enqueue(3)
+    await pool.purge()
+
+    found = [one for _ in range(TURNS) for one in await demand.read(session, 0, now)]
+    assert {one.queue for one in found} == {"default"}
 
 
 async def test_the_failure_queues_of_shards_are_demand(pool: Pool) -> None:

@@ -18,6 +18,8 @@ from rota.store.scaling import Demand, Launch, read_demand
 
 #: Minutes over which the mean duration of attempts is taken.
 WINDOW: Final = 5
+#: A queue without work is read in one of so many rounds: within five minutes, with a round every 5 s.
+TURNS: Final = 60
 #: Machines that were launched and are not listed yet count as booting for this long; then they are taken for lost.
 VISIBLE_MS: Final = 60_000
 
@@ -149,6 +151,7 @@ class DemandReader:
         self._encoded: dict[str, bytes] = {}
         #: Name -> when its demand last changed. Without those that have been at rest for the whole window.
         self._changed_at: dict[str, int] = {}
+        self._turn = 0
 
     async def names(self, session: Session) -> list[str]:
         """The names of the served queues and their shards, and of their failure queues, which workers serve as well."""
@@ -161,18 +164,21 @@ class DemandReader:
 
     async def read(self, session: Session, soon_ms: int, now: int) -> list[QueueDemand]:
         """The demand of each queue that has any, or had jobs in the last minutes."""
-        names = await self.names(session)
+        names = await self._to_read(session, await self.names(session))
         active: dict[str, Demand] = {}
         for name, encoded in zip(names, await session.scaling.demand(names, soon_ms), strict=True):
-            is_changed = encoded != self._encoded.get(name)
-            if is_changed:
+            before = self._encoded.get(name)
+            demand = read_demand(encoded)
+            is_idle = not (demand.pending or demand.processing or demand.due)
+            if encoded != before:
                 self._encoded[name] = encoded
-                self._changed_at[name] = now
-            if is_changed or name in self._changed_at:
-                demand = active[name] = read_demand(encoded)
-                is_idle = not (demand.pending or demand.processing or demand.due)
+                if before is not None or not is_idle:
+                    self._changed_at[name] = now
+            if name in self._changed_at:
                 if is_idle and now - self._changed_at[name] > WINDOW * MINUTE_MS:
-                    del active[name], self._changed_at[name]
+                    del self._changed_at[name]
+                else:
+                    active[name] = demand
         points = await self._read_points(session, list(active), now)
         by_queue: dict[str, list[str]] = {}
         for name in active:
@@ -181,6 +187,16 @@ class DemandReader:
             _sum(queue, [active[name] for name in parts], [points[name] for name in parts], now)
             for queue, parts in by_queue.items()
         ]
+
+    async def _to_read(self, session: Session, names: Sequence[str]) -> list[str]:
+        """The queues with work, those that had some in the last minutes, and in turn a few of the others.
+
+        A queue whose jobs are so short and rare that no round meets one is found by the number of its runs, when it is
+        its turn.
+        """
+        self._turn = (self._turn + 1) % TURNS
+        wanted = {*self._changed_at, *names[self._turn :: TURNS], *await session.scaling.queues_with_work(names)}
+        return [name for name in names if name in wanted]
 
     async def _read_points(self, session: Session, names: Sequence[str], now: int) -> dict[str, Sequence[Point]]:
         """Name -> the counts of each of the last minutes, the current one last."""

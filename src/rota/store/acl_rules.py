@@ -50,7 +50,7 @@ _SERVER: Final = "server"
 _CONNECTION: Final = ("asking", "client|setname", "cluster|slots", "info", "ping", "role", "select", "time", "type")
 _READ_SCRIPTS: Final = ("eval_ro", "evalsha_ro", "script|load")
 _READS: Final = (
-    *("get", "hget", "hgetall", "hkeys", "hlen", "hmget", "hrandfield", "lrange", "smembers"),
+    *("exists", "get", "hget", "hgetall", "hkeys", "hlen", "hmget", "hrandfield", "lrange", "smembers"),
     *("xinfo|stream", "xlen", "xrange", "xread", "xrevrange", "zcard", "zcount", "zmscore", "zrange", "zscan"),
     "zscore",
 )

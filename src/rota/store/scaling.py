@@ -21,6 +21,10 @@ from rota.store.redis.script_compiler import script
 
 #: How long the planner lease is held without a renewal.
 PLANNER_LEASE_MS: Final = 10_000
+#: Keys of a queue that exist only while it has work.
+WORK_KEYS: Final = ("pending", "processing", "scheduled", "schedule_due", "outbox")
+#: So many queues share a command that asks if any of them has work.
+PROBE_GROUP: Final = 10
 #: Characters that the stored reasons of one decision may have, and machines that it names.
 MAX_REASONS: Final = 600
 MAX_MACHINES: Final = 20
@@ -153,6 +157,10 @@ class ScalingStore:
         self._keys = keys
         #: Of the calls that a planner numbers.
         self._numbers = itertools.count(1)
+        #: The queues that `queues_with_work` was last asked for, in groups, with the command for each group.
+        self._probed: list[str] = []
+        self._probes: list[tuple[Sequence[str], list[Argument]]] = []
+        self._probe_of: dict[str, list[Argument]] = {}
 
     # --- the planner -------------------------------------------------------------------------------------------
 
@@ -207,6 +215,30 @@ class ScalingStore:
                 ]
             )
         return found
+
+    async def queues_with_work(self, queues: Sequence[str]) -> set[str]:
+        """Those of these queues that hold a job which waits or runs, a schedule or an outcome to deliver.
+
+        Several queues share a command. Where it finds something, each of them is looked at.
+        """
+        if self._probed != queues:
+            self._probed = list(queues)
+            size = 1 if self._redis.is_cluster else PROBE_GROUP
+            groups = [self._probed[start : start + size] for start in range(0, len(queues), size)]
+            self._probe_of = {}
+            self._probes = [(group, self._exists(group)) for group in groups]
+        counts = await self._redis.commands([command for _, command in self._probes])
+        found = [name for (group, _), count in zip(self._probes, counts, strict=True) if count for name in group]
+        if self._redis.is_cluster:
+            return set(found)
+        for name in found:
+            if name not in self._probe_of:
+                self._probe_of[name] = self._exists([name])
+        counts = await self._redis.commands([self._probe_of[name] for name in found])
+        return {name for name, count in zip(found, counts, strict=True) if count}
+
+    def _exists(self, queues: Sequence[str]) -> list[Argument]:
+        return ["EXISTS", *(self._keys.queue(queue, key) for queue in queues for key in WORK_KEYS)]
 
     async def next_due(self, queues: Sequence[str]) -> int | None:
         """When the next scheduled job or schedule of these queues falls due, ms; None if there is none."""

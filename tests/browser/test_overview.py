@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import Browser, Page, expect
 
 from rota import JobState
 from tests.browser.conftest import DESKTOP
 from tests.browser.keyboard import press
-from tests.browser.site import Site, close_page, open_page
+from tests.browser.site import Site, close_page, open_page, row
 
 
 async def test_the_first_job_turns_the_first_run_page_into_the_overview(site: Site, page: Page) -> None:
@@ -39,20 +41,59 @@ async def test_what_needs_attention_leads_to_where_it_is_solved(site: Site, page
     await site.rota.queue("mail").pause()
     await page.goto("/")
 
-    await page.get_by_role("link", name="1 paused queue").click()
+    await page.get_by_role("list", name="Needs attention").get_by_role("link").filter(has_text="paused").click()
 
-    await expect(page).to_have_title("Queues · Rota")
-    await expect(page.get_by_role("region", name="mail").get_by_text("paused", exact=True)).to_be_visible()
+    await expect(page).to_have_title("mail · Rota")
+    await expect(page.get_by_role("heading", name="mail")).to_be_visible()
+    await expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
+async def test_the_verdict_names_a_queue_without_a_worker(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.goto("/")
+
+    await expect(page.get_by_role("status", name="Verdict")).to_contain_text(re.compile("(Degraded|Critical): .*mail"))
 
 
 async def test_a_store_at_risk_is_reported_with_the_setting_to_change(site: Site, page: Page) -> None:
     await site.tasks.greet.enqueue("ann")
     await page.goto("/")
 
-    risk = page.get_by_role("listitem").filter(has_text="The store’s append-only file")
+    risk = page.get_by_role("list", name="Needs attention").get_by_role("listitem").filter(has_text="append-only file")
     await expect(risk.get_by_text("Off: accepted jobs are lost")).to_be_visible()
     await expect(risk.locator("code").first).to_have_text("appendonly yes")
     await expect(risk).not_to_contain_text("`")
+
+
+async def test_a_click_in_a_chart_leads_to_the_jobs_of_that_moment(site: Site, page: Page) -> None:
+    await site.start_worker()
+    await site.until(await site.tasks.greet.using(id="letter").enqueue("ann"), JobState.COMPLETED)
+    await page.goto("/")
+
+    chart = page.get_by_role("slider", name="Moment in Throughput, the last hour")
+    await expect(chart).to_have_attribute("aria-valuetext", re.compile("completed 1/min"))
+    box = await chart.bounding_box()
+    assert box is not None
+    await page.mouse.click(box["x"] + box["width"] - 24, box["y"] + box["height"] / 2)
+    await page.get_by_role("group", name="Jobs of this moment").get_by_role("link", name="Completed").click()
+
+    await expect(page).to_have_url(re.compile(r"/jobs\?.*since=.*&until="))
+    await row(page, "letter")
+
+
+async def test_a_moment_in_a_chart_is_picked_with_keys(site: Site, page: Page) -> None:
+    await site.start_worker()
+    await site.until(await site.tasks.greet.using(id="letter").enqueue("ann"), JobState.COMPLETED)
+    await page.goto("/")
+
+    chart = page.get_by_role("slider", name="Moment in Throughput, the last hour")
+    await expect(chart).to_have_attribute("aria-valuetext", re.compile("completed 1/min"))
+    await press(page, chart, "ArrowLeft")
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("Enter")
+    await press(page, page.get_by_role("group", name="Jobs of this moment").get_by_role("link", name="Enqueued"))
+
+    await row(page, "letter")
 
 
 async def test_the_range_is_in_the_url(site: Site, page: Page) -> None:

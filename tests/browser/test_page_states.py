@@ -32,6 +32,7 @@ PLACES = {
     "c": "Scaling",
     "s": "Schedules",
     "l": "Locks",
+    "p": "Operations",
     "a": "Audit",
 }
 

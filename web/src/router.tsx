@@ -24,9 +24,11 @@ import { toListQuery, readJobsSearch } from "@/routes/jobs.search-params";
 import { readLocksSearch } from "@/routes/locks.search-params";
 import { readNewJobSearch } from "@/routes/new-job.search-params";
 import { readOverviewSearch } from "@/routes/overview.search-params";
+import { readQueueSearch } from "@/routes/queue.search-params";
 import { readQueuesSearch } from "@/routes/queues.search-params";
 import { readScalingSearch } from "@/routes/scaling.search-params";
 import { readSchedulesSearch } from "@/routes/schedules.search-params";
+import { readTaskSearch } from "@/routes/task.search-params";
 import { readWorkflowSearch } from "@/routes/workflow.search-params";
 import { readWorkflowsSearch } from "@/routes/workflows.search-params";
 
@@ -127,6 +129,20 @@ const queues = createRoute({
   validateSearch: readQueuesSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/queues")), "QueuesRoute"),
 });
+const queue = createRoute({
+  getParentRoute: () => authenticated,
+  path: "/queues/$name",
+  validateSearch: readQueueSearch,
+  component: lazyRouteComponent(() => loadPage(import("@/routes/queue")), "QueueRoute"),
+});
+
+const task = createRoute({
+  getParentRoute: () => authenticated,
+  path: "/tasks/$name",
+  validateSearch: readTaskSearch,
+  component: lazyRouteComponent(() => loadPage(import("@/routes/task")), "TaskRoute"),
+});
+
 const workers = createRoute({
   getParentRoute: () => authenticated,
   path: "/workers",
@@ -150,6 +166,12 @@ const locks = createRoute({
   validateSearch: readLocksSearch,
   component: lazyRouteComponent(() => loadPage(import("@/routes/locks")), "LocksRoute"),
 });
+const operations = createRoute({
+  getParentRoute: () => authenticated,
+  path: "/operations",
+  component: lazyRouteComponent(() => loadPage(import("@/routes/operations")), "OperationsRoute"),
+});
+
 const audit = createRoute({
   getParentRoute: () => authenticated,
   path: "/audit",
@@ -171,10 +193,13 @@ const tree = root.addChildren([
     workflow,
     dead,
     queues,
+    queue,
+    task,
     workers,
     scaling,
     schedules,
     locks,
+    operations,
     audit,
     notFound,
   ]),

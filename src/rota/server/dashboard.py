@@ -34,6 +34,8 @@ PAGES: Final = (
     "dead",
     "schedules",
     "queues",
+    "tasks",
+    "operations",
     "workers",
     "scaling",
     "locks",

@@ -4,9 +4,13 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { unwrap, api, type Schemas } from "@/api/http-client";
 import { queryKeys } from "@/api/query-keys";
+import type { RedriveOutcome } from "@/lib/redrive-outcome";
 import { withRawMember } from "@/lib/lossless-json";
 
-export type Operation = Schemas["Operation"];
+export type Operation = Schemas["Operation"] & {
+  readonly by?: string | null;
+  readonly outcome?: RedriveOutcome | null;
+};
 export type BulkAction = Operation["action"];
 /** Values of declared fields are JSON, as a text. */
 export type OperationFilter = Omit<Schemas["OperationWhere"], "fields"> & { readonly fields?: string };
@@ -65,6 +69,18 @@ export function operationQuery(id: string | null) {
     refetchInterval: ({ state: { data } }) => (data === undefined || isRunning(data) ? POLL_MS : false),
   });
 }
+
+const OPERATIONS_POLL_MS = 2000;
+
+/** The operations of all users with their outcomes, newest first. */
+export const operationsQuery = queryOptions({
+  queryKey: queryKeys.allOperations,
+  queryFn: async ({ signal }): Promise<readonly Operation[]> => {
+    const { operations } = await unwrap(api.GET("/api/operations", { params: { query: { limit: 100 } }, signal }));
+    return operations.filter(({ is_dry_run }) => !is_dry_run);
+  },
+  refetchInterval: OPERATIONS_POLL_MS,
+});
 
 /** All running operations of all users. */
 export const runningOperationsQuery = queryOptions({

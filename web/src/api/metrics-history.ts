@@ -4,29 +4,38 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { unwrap, api, type Schemas } from "@/api/http-client";
 import { queryKeys } from "@/api/query-keys";
+import type { ChartPeriod, Comparison } from "@/lib/chart-period";
 import { HOUR_MS, WEEKS } from "@/lib/heatmap-hours";
 
 export type MetricPoint = Schemas["MetricPoint"];
-export type MetricsHistory = Schemas["MetricsResponse"];
+/** `previous` is the period to compare with; its steps may be wider. */
+export type MetricsHistory = Schemas["MetricsResponse"] & {
+  readonly previous?: {
+    readonly since: string;
+    readonly step_ms: number;
+    readonly points: readonly MetricPoint[];
+  } | null;
+};
 export type TaskMetrics = Schemas["TaskMetrics"];
-
-/** How far back, the step width, and the refresh interval. */
-export const RANGES = {
-  hour: { label: "Hour", words: "the last hour", sinceS: 3600, stepS: 60, everyMs: 5000 },
-  day: { label: "Day", words: "the last day", sinceS: 86_400, stepS: 900, everyMs: 30_000 },
-  month: { label: "Month", words: "the last 30 days", sinceS: 30 * 86_400, stepS: 6 * 3600, everyMs: 300_000 },
-} as const;
-
-export type Range = keyof typeof RANGES;
 
 /** Refresh interval of the hours of the week. */
 export const WEEKLY_HOURS_REFRESH_MS = 600_000;
 
-export function metricsHistoryQuery(range: Range, queue: string | undefined) {
-  const { sinceS: since, stepS: step } = RANGES[range];
+/** The jobs that metrics count. */
+export interface MetricsScope {
+  readonly queue?: string;
+  readonly task?: string;
+}
+
+export function metricsHistoryQuery(
+  { sinceS: since, stepS: step, until }: ChartPeriod,
+  { queue, task: type }: MetricsScope,
+  compare?: Comparison,
+) {
+  const query = { since, step, until, queue, type, compare };
   return queryOptions({
-    queryKey: queryKeys.metrics({ range, queue }),
-    queryFn: () => unwrap(api.GET("/api/metrics/history", { params: { query: { since, step, queue } } })),
+    queryKey: queryKeys.metrics({ history: query }),
+    queryFn: (): Promise<MetricsHistory> => unwrap(api.GET("/api/metrics/history", { params: { query } })),
   });
 }
 
@@ -43,12 +52,15 @@ export function weeklyHoursQuery(queue: string | undefined) {
   });
 }
 
-export function taskMetricsQuery(order: "slowest" | "failing", range: Range, queue: string | undefined) {
+export function taskMetricsQuery(
+  order: "slowest" | "failing",
+  { sinceS: since, until }: ChartPeriod,
+  queue: string | undefined,
+) {
+  const query = { order, since, until, limit: 5, queue };
   return queryOptions({
-    queryKey: queryKeys.metrics({ tasks: order, range, queue }),
-    queryFn: async (): Promise<TaskMetrics[]> => {
-      const query = { order, since: RANGES[range].sinceS, limit: 5, queue };
-      return (await unwrap(api.GET("/api/metrics/tasks", { params: { query } }))).tasks;
-    },
+    queryKey: queryKeys.metrics({ tasks: query }),
+    queryFn: async (): Promise<TaskMetrics[]> =>
+      (await unwrap(api.GET("/api/metrics/tasks", { params: { query } }))).tasks,
   });
 }

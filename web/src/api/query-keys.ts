@@ -14,6 +14,10 @@ export const queryKeys = {
   job: (id: string) => ["job", id] as const,
   jobPart: (id: string, part: "history" | "logs" | "dependencies" | "dependents") => ["job", id, part] as const,
   jobById: (id?: string) => ["job-by-id", id ?? ""] as const,
+  /** The pages of queues and tasks. */
+  allLoadDetails: ["load-details"] as const,
+  loadDetail: (kind: "queue" | "task", name: string, queue?: string) =>
+    ["load-details", kind, name, queue ?? ""] as const,
   purge: (queue: string) => ["purge", queue] as const,
   workers: ["workers"] as const,
   /** The autoscaler: its state, its decisions, and the pool over time. */
@@ -35,6 +39,10 @@ export const queryKeys = {
   deadLetters: (filters: { readonly queue?: string }) =>
     ["dead-letters", filters.queue ?? "", "jobs", filters] as const,
   operations: ["operations"] as const,
+  allOperations: ["operations", "all"] as const,
+  tokens: ["tokens"] as const,
+  views: ["views"] as const,
+  annotations: (filters: object) => ["annotations", filters] as const,
   operation: (id: string) => ["operation", id] as const,
   operationCount: (action: string, target: object) => ["operation-count", action, target] as const,
   audit: (filters: object) => ["audit", filters] as const,

@@ -3,7 +3,7 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { unwrap, api, type Schemas } from "@/api/http-client";
-import { RANGES, type Range } from "@/api/metrics-history";
+import { RANGES, type Range } from "@/lib/chart-period";
 import { queryKeys } from "@/api/query-keys";
 import { syncServerClock } from "@/lib/server-clock";
 import { NO_QUEUE } from "@/live/query-refresher";

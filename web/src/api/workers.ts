@@ -7,6 +7,7 @@ import { queryKeys } from "@/api/query-keys";
 import { NO_QUEUE, type Change } from "@/live/query-refresher";
 
 export type Worker = Schemas["Worker"];
+
 export type RunningJob = Schemas["RunningJob"];
 
 /** Events that neither start nor end an attempt nor report progress. */

@@ -16,6 +16,8 @@ interface ConfirmDialogProps {
   isDangerous?: boolean;
   /** Text that must be typed to enable the button: for irreversible actions on many jobs. */
   requiredText?: string;
+  /** Fields above the buttons. */
+  fields?: ReactNode;
   isBusy?: boolean;
   error?: unknown;
   onConfirm: () => void;
@@ -31,6 +33,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
     verb,
     isDangerous = false,
     requiredText,
+    fields,
     isBusy = false,
     error,
     onConfirm,
@@ -55,6 +58,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
         </>
       }
     >
+      {fields}
       {requiredText !== undefined && (
         <TextField
           label={`Type ${requiredText} to confirm`}

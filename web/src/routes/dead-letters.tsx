@@ -84,9 +84,7 @@ export function DeadLettersRoute() {
             {mayDeleteMany && (
               <Button onClick={() => openForAll("delete")}>{isFiltered ? "Delete matching" : "Delete all"}</Button>
             )}
-            <Button variant="primary" onClick={() => openForAll("redrive")}>
-              {isFiltered ? "Redrive matching" : "Redrive all"}
-            </Button>
+            <Button onClick={() => openForAll("redrive")}>{isFiltered ? "Redrive matching" : "Redrive all"}</Button>
           </>
         )
       }

@@ -160,7 +160,7 @@ function JobOverview({ id, job, lines }: { id: string; job: Job; lines: readonly
           </Panel>
         )}
         <Panel title="Timeline" isFlush>
-          <AttemptTimeline job={job} />
+          <AttemptTimeline job={job} lines={lines} />
         </Panel>
         <div className={job.result === null ? "" : "grid gap-4 xl:grid-cols-2"}>
           <Panel title="Data" className="min-w-0">

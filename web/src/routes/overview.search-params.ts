@@ -1,11 +1,9 @@
 /** Search params of the overview page. */
 
-import type { Range } from "@/api/metrics-history";
+import { readChartSearch, type ChartSearch } from "@/lib/chart-period";
 import { oneOfParam, textParam } from "@/lib/parse-search-params";
 
-export interface OverviewSearch {
-  /** Range of the charts; one hour by default. */
-  readonly range?: Exclude<Range, "hour">;
+export interface OverviewSearch extends ChartSearch {
   /** Limits the charts to this queue. */
   readonly queue?: string;
   /** Metric of the weekly heatmap; completed jobs by default. */
@@ -14,7 +12,7 @@ export interface OverviewSearch {
 
 export function readOverviewSearch(search: Record<string, unknown>): OverviewSearch {
   return {
-    range: oneOfParam(search.range, ["day", "month"]),
+    ...readChartSearch(search),
     queue: textParam(search.queue),
     hours: oneOfParam(search.hours, ["failed"]),
   };

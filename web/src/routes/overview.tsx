@@ -3,35 +3,30 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 
-import {
-  metricsHistoryQuery,
-  RANGES,
-  taskMetricsQuery,
-  type MetricsHistory,
-  type Range,
-  type TaskMetrics,
-  weeklyHoursQuery,
-  WEEKLY_HOURS_REFRESH_MS,
-} from "@/api/metrics-history";
+import { taskMetricsQuery, weeklyHoursQuery, WEEKLY_HOURS_REFRESH_MS, type TaskMetrics } from "@/api/metrics-history";
 import { overviewQuery, type Overview } from "@/api/overview";
 import { useSession } from "@/api/session";
+import { VerdictLine } from "@/components/attention/verdict-line";
 import { Button } from "@/components/buttons";
 import { SelectField } from "@/components/form-fields";
 import { ErrorState, QueryContent, LoadingState } from "@/components/loading-empty-error-states";
 import { GettingStarted } from "@/components/overview/getting-started";
 import { HoursOfWeekHeatmap } from "@/components/overview/hours-of-week-heatmap";
-import { NeedsAttentionList } from "@/components/overview/needs-attention-list";
 import { QueueTable } from "@/components/overview/queue-table";
 import { SlowestOrFailingTasksTable } from "@/components/overview/slowest-or-failing-tasks-table";
 import { SummaryTiles } from "@/components/overview/summary-tiles";
-import { LatencyChart, ThroughputChart } from "@/components/overview/throughput-and-latency-charts";
 import { PageLayout } from "@/components/page-layout";
 import { Panel } from "@/components/panel";
+import { ChartControls } from "@/components/metrics/chart-controls";
 import { SegmentedControl } from "@/components/segmented-control";
-import { formatBytes, formatPercent, formatShort } from "@/lib/format-number";
+import { chartPeriod } from "@/lib/chart-period";
+import { formatBytes } from "@/lib/format-number";
 import { WEEKS } from "@/lib/heatmap-hours";
+import { useTimeZone } from "@/lib/time-zone-setting";
 import { useInView } from "@/lib/use-in-view";
 import { usePausablePolling, usePausableQuery } from "@/live/use-pausable-polling";
+import { AttentionPanel } from "@/routes/attention-panel";
+import { MetricsCharts } from "@/routes/metrics-charts";
 import type { OverviewSearch } from "@/routes/overview.search-params";
 
 const route = getRouteApi("/authenticated/");
@@ -63,18 +58,15 @@ function OverviewContent({ overview }: { overview: Overview }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const session = useSession();
-  const range = search.range ?? "hour";
+  const zone = useTimeZone();
+  const period = chartPeriod(search, Date.parse(overview.at), zone);
   // A token limited to some queues has no access to the history of all queues.
   const queue = search.queue ?? session.queues[0];
-  const { words, everyMs } = RANGES[range];
-  const refetchInterval = usePausablePolling(everyMs);
-  const history = useQuery({
-    ...metricsHistoryQuery(range, queue),
-    refetchInterval,
-    placeholderData: (before) => before,
-  });
-  const slowest = useQuery({ ...taskMetricsQuery("slowest", range, queue), refetchInterval });
-  const failing = useQuery({ ...taskMetricsQuery("failing", range, queue), refetchInterval });
+  const { words } = period;
+  const polling = usePausablePolling(period.everyMs === false ? WEEKLY_HOURS_REFRESH_MS : period.everyMs);
+  const refetchInterval = period.everyMs === false ? false : polling;
+  const slowest = useQuery({ ...taskMetricsQuery("slowest", period, queue), refetchInterval });
+  const failing = useQuery({ ...taskMetricsQuery("failing", period, queue), refetchInterval });
   const names = overview.queues.map(({ name }) => name);
 
   function show(change: OverviewSearch) {
@@ -83,8 +75,9 @@ function OverviewContent({ overview }: { overview: Overview }) {
 
   return (
     <PageLayout title="Overview" lead={overview.server ? <StoreSummary server={overview.server} /> : undefined}>
+      <VerdictLine verdict={overview.verdict} />
+      <AttentionPanel findings={overview.attention} />
       <SummaryTiles overview={overview} />
-      <NeedsAttentionList alerts={overview.alerts} />
       <Panel
         title="Queues"
         isFlush
@@ -110,15 +103,10 @@ function OverviewContent({ overview }: { overview: Overview }) {
             ]}
             className="w-40"
           />
-          <SegmentedControl
-            label="Range"
-            value={range}
-            onChange={(selected) => show({ range: selected === "hour" ? undefined : selected })}
-            options={(Object.keys(RANGES) as Range[]).map((value) => ({ value, label: RANGES[value].label }))}
-          />
+          <ChartControls search={search} onChange={show} />
         </div>
       </div>
-      <Charts history={history} words={words} />
+      <MetricsCharts scope={{ queue }} period={period} search={search} />
       <div className="grid gap-4 lg:grid-cols-2">
         <TaskSelectPanel title="Slowest tasks" order="slowest" query={slowest} words={words} />
         <TaskSelectPanel title="Tasks with most failures" order="failing" query={failing} words={words} />
@@ -135,41 +123,6 @@ function StoreSummary({ server }: { server: NonNullable<Overview["server"]> }) {
       {server.server}, {formatBytes(server.used_memory)}
       {limit} used{server.is_aof_on === false && ", persistence off"}
     </span>
-  );
-}
-
-function Charts({ history, words }: { history: UseQueryResult<MetricsHistory>; words: string }) {
-  const total = history.data?.total;
-  return (
-    <>
-      <Panel
-        title="Throughput"
-        actions={
-          total && (
-            <span className="tabular-nums text-xs text-muted">
-              {formatShort(total.completed)} completed, {formatShort(total.failed)} failed
-              {total.failure_rate !== null && total.failed > 0 && ` (${formatPercent(total.failure_rate)})`}
-            </span>
-          )
-        }
-      >
-        <QueryContent query={history} lines={6}>
-          {(data) => <ThroughputChart history={data} label={`Throughput, ${words}`} />}
-        </QueryContent>
-      </Panel>
-      <div className="grid gap-4 lg:grid-cols-2">
-        <Panel title="Waiting time">
-          <QueryContent query={history} lines={6}>
-            {(data) => <LatencyChart history={data} of="wait" label={`Waiting time, ${words}`} />}
-          </QueryContent>
-        </Panel>
-        <Panel title="Running time">
-          <QueryContent query={history} lines={6}>
-            {(data) => <LatencyChart history={data} of="run" label={`Running time, ${words}`} />}
-          </QueryContent>
-        </Panel>
-      </div>
-    </>
   );
 }
 

@@ -6,11 +6,12 @@ import { useCallback, useState } from "react";
 
 import { overviewQuery } from "@/api/overview";
 import { queryKeys } from "@/api/query-keys";
-import { pauseQueue, purgeQueue, resumeQueue } from "@/api/queue-actions";
+import { pauseQueue, resumeQueue } from "@/api/pause-actions";
+import { purgeQueue } from "@/api/purge-queue";
 import { useHasRole } from "@/api/session";
-import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState, NoMatches, QueryContent } from "@/components/loading-empty-error-states";
 import { PageLayout } from "@/components/page-layout";
+import { PauseDialog } from "@/components/queue-and-task/pause-dialog";
 import { PurgeQueueDialog } from "@/components/queues/purge-queue-dialog";
 import { QueueList } from "@/components/queues/queue-list";
 import { SearchField } from "@/components/search-field";
@@ -74,21 +75,17 @@ export function QueuesRoute() {
         }}
       </QueryContent>
       {pausing !== null && (
-        <ConfirmDialog
-          isOpen
+        <PauseDialog
+          name={pausing}
+          jobs="jobs of this queue"
+          isBusy={pause.isPending}
+          error={pause.error}
           onClose={() => {
             pause.reset();
             setPausing(null);
           }}
-          title={`Pause ${pausing}?`}
-          verb="Pause"
-          isBusy={pause.isPending}
-          error={pause.error}
-          onConfirm={() => pause.mutate(pausing)}
-        >
-          No jobs of this queue start on any worker until it is resumed. Running jobs continue, and new jobs can be
-          enqueued.
-        </ConfirmDialog>
+          onPause={() => pause.mutate(pausing)}
+        />
       )}
       {purging !== null && <PurgeQueue queue={purging} onClose={() => setPurging(null)} />}
     </PageLayout>

@@ -1,6 +1,6 @@
 /** Search params of the scaling page. */
 
-import type { Range } from "@/api/metrics-history";
+import type { Range } from "@/lib/chart-period";
 import { oneOfParam } from "@/lib/parse-search-params";
 
 export interface ScalingSearch {

@@ -6,7 +6,7 @@ import { FlaskConical, Pause, Play, SlidersHorizontal } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { ApiError } from "@/api/http-client";
-import { RANGES, type Range } from "@/api/metrics-history";
+import { RANGES, type Range } from "@/lib/chart-period";
 import { queryKeys } from "@/api/query-keys";
 import {
   changeScaling,

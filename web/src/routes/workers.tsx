@@ -54,9 +54,18 @@ export function WorkersRoute() {
       <QueryContent query={workers} lines={8}>
         {(all) => {
           const here = all.filter((worker) => worker.status === "ALIVE" && worker.state !== "stopped");
-          const gone = all.filter((worker) => !here.includes(worker));
+          const dead = all.filter((worker) => worker.status === "DEAD" && worker.state !== "stopped");
+          const stopped = all.filter((worker) => worker.state === "stopped");
           return (
             <>
+              {dead.length > 0 && (
+                <section aria-label="Dead workers" className="flex flex-col gap-3">
+                  <h2 className="text-base font-semibold">
+                    {formatPlural(dead.length, "worker")} stopped sending heartbeats
+                  </h2>
+                  <ul className="flex flex-col gap-3">{dead.toSorted(byLastSeen).map(card)}</ul>
+                </section>
+              )}
               {here.length === 0 ? (
                 <EmptyState title="No workers running">
                   <p>Jobs wait until a worker is started:</p>
@@ -70,13 +79,13 @@ export function WorkersRoute() {
                   {here.toSorted(byName).map(card)}
                 </ul>
               )}
-              {gone.length > 0 && (
+              {stopped.length > 0 && (
                 <details className="group">
                   <summary className="w-fit rounded-md px-1 py-1 text-muted hover:text-text">
-                    {formatPlural(gone.length, "worker")} stopped or dead in the last 24 hours
+                    {formatPlural(stopped.length, "worker")} stopped in the last 24 hours
                   </summary>
                   <ul aria-label="Stopped workers" className="mt-2 flex flex-col gap-3">
-                    {gone.toSorted(byLastSeen).map(card)}
+                    {stopped.toSorted(byLastSeen).map(card)}
                   </ul>
                 </details>
               )}

@@ -1,5 +1,6 @@
 /** Test data: a job in each state, and other API resources. Every factory takes the fields that matter to the test. */
 
+import type { Finding } from "@/api/attention";
 import type { Operation } from "@/api/bulk-operations";
 import type { JobAttempt } from "@/api/job-detail";
 import type { Job } from "@/api/job-list";
@@ -101,6 +102,29 @@ export function aStep(fields: Partial<WorkflowStep> & Pick<WorkflowStep, "name">
     bad_items: [],
     actions: [],
     undo: null,
+    ...fields,
+  };
+}
+
+/** A slow queue. */
+export function aFinding(fields: Partial<Finding> = {}): Finding {
+  return {
+    key: "slow_queue:mail",
+    kind: "slow_queue",
+    level: "warn",
+    text: "mail 30 × slower than usual",
+    detail: "send_mail takes 3.5 s on average",
+    count: 1,
+    queue: "mail",
+    task: null,
+    job: null,
+    worker: null,
+    schedule: null,
+    names: [],
+    value: 3500,
+    usual: 125,
+    since: null,
+    acknowledged: null,
     ...fields,
   };
 }

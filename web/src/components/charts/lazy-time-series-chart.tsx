@@ -1,6 +1,6 @@
 import { lazy, Suspense } from "react";
 
-import type { ChartProps } from "@/components/charts/time-series-chart";
+import type { ChartProps } from "@/components/charts/chart-types";
 
 const Chart = lazy(() => import("@/components/charts/time-series-chart"));
 

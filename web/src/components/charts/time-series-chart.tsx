@@ -1,195 +1,174 @@
-/** A time-series chart, drawn by uPlot, with the same values as a table for screen readers. */
+/**
+ * A time-series chart, drawn by uPlot, with the same values as a table for screen readers. Dragging selects a range, a click
+ * picks a moment; the keys do the same: arrows move, shift and arrows select, Enter confirms.
+ */
 
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
-import { formatClock, formatDay, formatExact, type TimeZone } from "@/lib/format-time";
-import { resolveCssColor } from "@/lib/resolve-css-color";
+import { ChartLegend, formatValue } from "@/components/charts/chart-legend";
+import type { ChartMark, ChartProps, TimeSpan } from "@/components/charts/chart-types";
+import { ChartValueTable } from "@/components/charts/chart-value-table";
+import { plotOptions, type LineStyle, type PlotInput, type PlotStyle } from "@/components/charts/plot-options";
+import { needsLogScale } from "@/lib/chart-values";
+import { formatClock, formatExact } from "@/lib/format-time";
+import { formatTimeZone } from "@/lib/format-time-zone";
 import { useIsDark } from "@/lib/theme-setting";
 import { useTimeZone } from "@/lib/time-zone-setting";
 
-export interface Series {
-  readonly label: string;
-  /** A CSS variable of the palette: "--completed". */
-  readonly color: string;
-  readonly values: readonly (number | null)[];
-  readonly isFilled?: boolean;
-  /** Each value holds until the next: counts that change at once. */
-  readonly isStepped?: boolean;
-  /** Dashed, so that lines differ by more than colour. */
-  readonly dash?: readonly number[];
-}
-
-export interface ChartProps {
-  /** The accessible name. */
-  label: string;
-  /** Milliseconds since 1970, ascending. */
-  times: readonly number[];
-  series: readonly Series[];
-  format: (value: number) => string;
-  height?: number;
-}
-
-type StyleOfSeries = [
-  label: string,
-  color: string,
-  isFilled: boolean | undefined,
-  dash: number[] | undefined,
-  isStepped: boolean | undefined,
-];
-
 const DAY_MS = 86_400_000;
-/** Number of rows in the table for screen readers: the latest. */
-const TABLE_ROWS = 24;
+const NO_MARKS: readonly ChartMark[] = [];
+/** The least value on a logarithmic scale, which has no zero. */
+const LEAST_LOGARITHMIC = 1;
 
-export default function TimeSeriesChart({ label, times, series, format, height = 160 }: ChartProps) {
+export default function TimeSeriesChart(props: ChartProps) {
+  const { label, times, series, format, height = 160, previousLabel = "previous", marks = NO_MARKS } = props;
+  const { picked = null, onPick, onZoom, formatTicks = (ticks: readonly number[]) => ticks.map(format) } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const isDark = useIsDark();
   const zone = useTimeZone();
   const [pointed, setPointed] = useState<number | null>(null);
-  const data = useMemo<uPlot.AlignedData>(
-    () => [times.map((at) => at / 1000), ...series.map((one) => [...one.values])],
-    [times, series],
-  );
-  const latest = useRef(data);
+  const [anchor, setAnchor] = useState<number | null>(null);
   const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 2 * DAY_MS;
-  // Redrawn when the style changes; new values only move the lines.
-  const styleKey = JSON.stringify(
-    series.map(({ label, color, isFilled, dash, isStepped }) => [label, color, isFilled, dash, isStepped]),
+  const isLogarithmic = useMemo(
+    () => props.canBeLogarithmic === true && needsLogScale(series.flatMap(({ values }) => values)),
+    [props.canBeLogarithmic, series],
   );
+  const data = useMemo<uPlot.AlignedData>(() => {
+    const drawn = (values: readonly (number | null)[]) =>
+      isLogarithmic ? values.map((value) => (value === null ? null : Math.max(value, LEAST_LOGARITHMIC))) : [...values];
+    const previous = series.flatMap((one) => (one.previous === undefined ? [] : [drawn(one.previous)]));
+    return [times.map((at) => at / 1000), ...series.map(({ values }) => drawn(values)), ...previous];
+  }, [times, series, isLogarithmic]);
+  // Redrawn when the style changes; new values only move the lines.
+  const styleKey = JSON.stringify({
+    lines: series.map(({ label, color, isFilled, dash, isStepped }): LineStyle => ({
+      label,
+      color,
+      isFilled,
+      dash,
+      isStepped,
+    })),
+    previous: series.flatMap((one, at) => (one.previous === undefined ? [] : [at])),
+    height,
+    zone,
+    isLong,
+    isLogarithmic,
+    canZoom: onZoom !== undefined,
+  } satisfies PlotStyle);
+
+  function spanOf(from: number, until = from): TimeSpan {
+    const step = (times[1] ?? 0) - (times[0] ?? 0) || 60_000;
+    return { from: times[from] ?? 0, until: (times[until] ?? 0) + step };
+  }
+
+  const now: PlotInput = {
+    formatTicks,
+    marks,
+    picked,
+    onPoint: setPointed,
+    onPick: onPick && ((at) => onPick(spanOf(at))),
+    onZoom,
+  };
+  const latest = useRef({ data, input: now });
+  useEffect(() => {
+    latest.current = { data, input: now };
+  });
 
   useEffect(() => {
     const box = place.current;
     if (box === null) return;
-    const described = JSON.parse(styleKey) as StyleOfSeries[];
-    const grid = { stroke: resolveCssColor("--line"), width: 1 };
-    const axis = {
-      stroke: resolveCssColor("--muted"),
-      font: "11px system-ui, sans-serif",
-      grid,
-      ticks: { show: false },
-    };
+    const style = JSON.parse(styleKey) as PlotStyle;
     const drawn = new uPlot(
-      {
-        width: box.clientWidth,
-        height,
-        cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-        // A legend of our own: its layout is stable while values change.
-        legend: { show: false },
-        scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1e-9)] } },
-        axes: [
-          {
-            ...axis,
-            size: 24,
-            space: 64,
-            grid: { show: false },
-            values: (_, ticks) => ticks.map((at) => tick(at * 1000, zone, isLong)),
-          },
-          { ...axis, size: 66, space: 36, values: (_, ticks) => ticks.map(format) },
-        ],
-        series: [
-          {},
-          ...described.map(([name, color, isFilled, dash, isStepped]) => ({
-            label: name,
-            stroke: resolveCssColor(color),
-            width: 1.5,
-            dash,
-            fill: isFilled ? `color-mix(in srgb, ${resolveCssColor(color)} 14%, transparent)` : undefined,
-            paths: isStepped ? uPlot.paths.stepped?.({ align: 1 }) : undefined,
-            // A line needs two values.
-            points: { show: hasSingleValue, size: 5 },
-          })),
-        ],
-        hooks: { setCursor: [(self) => setPointed(self.cursor.idx ?? null)] },
-      },
-      latest.current,
+      plotOptions(style, box.clientWidth, () => latest.current.input),
+      latest.current.data,
       box,
     );
     plot.current = drawn;
-    const resized = new ResizeObserver(() => drawn.setSize({ width: box.clientWidth, height }));
+    const resized = new ResizeObserver(() => drawn.setSize({ width: box.clientWidth, height: style.height }));
     resized.observe(box);
     return () => {
       resized.disconnect();
       drawn.destroy();
       plot.current = null;
     };
-  }, [styleKey, height, isDark, zone, isLong, format]);
+  }, [styleKey, isDark]);
 
-  useEffect(() => {
-    latest.current = data;
-    plot.current?.setData(data);
-  }, [data]);
+  useEffect(() => plot.current?.setData(data), [data]);
+  useEffect(() => plot.current?.redraw(false), [picked, marks]);
 
   const shown = pointed !== null && pointed < times.length ? pointed : times.length - 1;
   const shownAt = times[shown];
-  const first = Math.max(0, times.length - TABLE_ROWS);
+
+  function moveTo(at: number) {
+    const target = Math.min(Math.max(0, at), times.length - 1);
+    setPointed(target);
+    plot.current?.setCursor({ left: plot.current.valToPos((times[target] ?? 0) / 1000, "x"), top: 1 });
+    return target;
+  }
+
+  function onKeyDown(event: KeyboardEvent) {
+    const steps: Readonly<Record<string, number>> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      PageUp: -10,
+      PageDown: 10,
+      Home: -times.length,
+      End: times.length,
+    };
+    const step = steps[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      setAnchor(event.shiftKey ? (anchor ?? shown) : null);
+      moveTo(shown + step);
+    } else if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      if (anchor !== null && anchor !== shown) onZoom?.(spanOf(Math.min(anchor, shown), Math.max(anchor, shown)));
+      else onPick?.(spanOf(shown));
+      setAnchor(null);
+    }
+  }
+
+  const moment =
+    shownAt === undefined ? "" : isLong ? formatExact(shownAt, zone).slice(0, 16) : formatClock(shownAt, zone, false);
+  const control =
+    onPick === undefined
+      ? { "aria-hidden": true }
+      : {
+          role: "slider",
+          tabIndex: 0,
+          "aria-label": `Moment in ${label}`,
+          "aria-valuemin": 0,
+          "aria-valuemax": Math.max(0, times.length - 1),
+          "aria-valuenow": Math.max(0, shown),
+          "aria-valuetext": [
+            moment,
+            ...series.map((one) => `${one.label} ${formatValue(one.values[shown], format)}`),
+          ].join(", "),
+          onKeyDown,
+        };
   return (
     <figure aria-label={label} className="min-w-0">
-      <div aria-hidden className="mb-2 flex min-h-10 flex-wrap items-center gap-x-4 text-xs sm:min-h-5">
-        {series.map((one) => (
-          <span key={one.label} className="flex items-center gap-1.5 text-muted">
-            <LegendLine color={one.color} dash={one.dash} />
-            {one.label}
-            <span className="tabular-nums min-w-12 text-text">{formatValue(one.values[shown], format)}</span>
-          </span>
-        ))}
-        <span className="tabular-nums ml-auto text-muted">
-          {shownAt === undefined
-            ? ""
-            : isLong
-              ? formatExact(shownAt, zone).slice(0, 16)
-              : formatClock(shownAt, zone, false)}
-        </span>
-      </div>
-      <div ref={place} aria-hidden className="rota-chart min-w-0" style={{ height }} />
-      <div className="sr-only">
-        <table>
-          <caption>{label}</caption>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              {series.map((one) => (
-                <th key={one.label} scope="col">
-                  {one.label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {times.slice(first).map((at, row) => (
-              <tr key={at}>
-                <th scope="row">{formatExact(at, zone)}</th>
-                {series.map((one) => (
-                  <td key={one.label}>{formatValue(one.values[first + row], format)}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ChartLegend
+        series={series}
+        shown={shown}
+        format={format}
+        previousLabel={previousLabel}
+        moment={shownAt === undefined ? "" : `${moment} ${formatTimeZone(zone, shownAt)}`}
+        isLogarithmic={isLogarithmic}
+      />
+      <div ref={place} {...control} className="rota-chart min-w-0 rounded-sm" style={{ height }} />
+      <ChartValueTable
+        label={label}
+        times={times}
+        series={series}
+        format={format}
+        previousLabel={previousLabel}
+        marks={marks}
+        zone={zone}
+      />
     </figure>
   );
-}
-
-function LegendLine({ color, dash }: { color: string; dash?: readonly number[] }) {
-  return (
-    <svg viewBox="0 0 14 4" className="h-1 w-3.5 shrink-0">
-      <path d="M0 2h14" stroke={`var(${color})`} strokeWidth="2.5" strokeDasharray={dash?.join(" ")} />
-    </svg>
-  );
-}
-
-function hasSingleValue(self: uPlot, series: number): boolean {
-  const values = self.data[series] as readonly (number | null | undefined)[] | undefined;
-  return values?.filter((value) => value !== null && value !== undefined).length === 1;
-}
-
-function formatValue(value: number | null | undefined, format: (value: number) => string): string {
-  return value === null || value === undefined ? "–" : format(value);
-}
-
-function tick(at: number, zone: TimeZone, isLong: boolean): string {
-  return isLong ? formatDay(at, zone) : formatClock(at, zone, false);
 }

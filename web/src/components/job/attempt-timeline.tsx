@@ -1,26 +1,30 @@
-/** The timeline of a job: its waits and attempts, with worker and outcome. */
+/** The attempts of a job as a waterfall: waits, runs, workers, outcomes, and the log lines of each. */
 
-import { useState } from "react";
+import { useMemo, useState } from "react";
 
-import type { Job } from "@/api/job-detail";
+import type { Job, LogLine } from "@/api/job-detail";
 import { Badge } from "@/components/badges";
 import { Button } from "@/components/buttons";
+import { AttemptLog } from "@/components/job/attempt-log";
 import { RelativeTime } from "@/components/relative-time-and-duration";
 import { TimelineTrack, WAIT_CLASS } from "@/components/timeline-track";
 import { jobTimeline, outcomeTone, type AttemptSpan } from "@/lib/attempt-spans";
 import { formatCount } from "@/lib/format-number";
 import { formatDuration, formatExact } from "@/lib/format-time";
+import { logLinesByAttempt } from "@/lib/log-lines-of-attempt";
 import { useNow } from "@/lib/server-clock";
 import { useTimeZone } from "@/lib/time-zone-setting";
 
 /** Number of attempts shown at first: the latest. */
 const MAX_SHOWN = 8;
+const NO_LINES: readonly LogLine[] = [];
 
 type AttemptsProps = Pick<Job, "status" | "enqueued_at" | "ended_at" | "due_at" | "attempts">;
 
-export function AttemptTimeline({ job }: { job: AttemptsProps }) {
+export function AttemptTimeline({ job, lines }: { job: AttemptsProps; lines: readonly LogLine[] }) {
   const life = jobTimeline(job, useNow());
   const zone = useTimeZone();
+  const linesOf = useMemo(() => logLinesByAttempt(job.attempts, lines), [job.attempts, lines]);
   const [isAll, setAll] = useState(false);
   const shown = isAll ? life.spans : life.spans.slice(-MAX_SHOWN);
   const hidden = life.spans.length - shown.length;
@@ -41,6 +45,9 @@ export function AttemptTimeline({ job }: { job: AttemptsProps }) {
         {shown.map((stretch) => (
           <li key={stretch.key} className="border-b border-line/60 px-4 py-2.5 last:border-b-0">
             <AttemptRow stretch={stretch} from={life.from} until={life.until} job={job} />
+            {stretch.attempt !== null && (
+              <AttemptLog attempt={stretch.attempt.attempt} lines={linesOf.get(stretch.attempt) ?? NO_LINES} />
+            )}
           </li>
         ))}
       </ol>

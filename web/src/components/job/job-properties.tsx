@@ -114,7 +114,7 @@ export function JobLimits({ job }: { job: Job }) {
     <div className="flex flex-col gap-3">
       <DefinitionList
         facts={[
-          ["Attempts", `${formatCount(limits.attempts)} failures before it is dead-lettered`],
+          ["Attempts", `${formatPlural(limits.attempts, "failure")} before it is dead-lettered`],
           ["Time limit", limits.timeout_ms === null ? "none" : `${formatDuration(limits.timeout_ms)} per attempt`],
           [
             "Progress timeout",

@@ -28,7 +28,7 @@ export function QueueTable({ queues, at }: { queues: readonly OverviewQueue[]; a
           <tr key={queue.name}>
             <Td className="max-w-40 sm:max-w-64">
               <span className="flex items-center gap-2">
-                <Link to="/queues" search={{ text: queue.name }} className="truncate font-medium hover:underline">
+                <Link to="/queues/$name" params={{ name: queue.name }} className="truncate font-medium hover:underline">
                   {queue.name}
                 </Link>
                 {queue.is_paused && <Badge className="bg-blocked-soft text-blocked">paused</Badge>}

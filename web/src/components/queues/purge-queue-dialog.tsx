@@ -1,6 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 
-import type { Purge } from "@/api/queue-actions";
+import type { Purge } from "@/api/purge-queue";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { formatCount, formatPlural } from "@/lib/format-number";
 

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { MoreHorizontal, Pause, Play, Trash2 } from "lucide-react";
 import type { ReactNode } from "react";
 
@@ -52,7 +53,11 @@ function QueueCard({ queue, at, onPause, onResume, onPurge }: { queue: OverviewQ
           queue.is_paused && "bg-blocked-soft",
         )}
       >
-        <h2 className="min-w-0 font-semibold break-all">{queue.name}</h2>
+        <h2 className="min-w-0 font-semibold break-all">
+          <Link to="/queues/$name" params={{ name: queue.name }} className="underline-offset-2 hover:underline">
+            {queue.name}
+          </Link>
+        </h2>
         {queue.is_paused && (
           <Badge className="bg-blocked text-bg">
             <Pause aria-hidden className="size-3" /> paused

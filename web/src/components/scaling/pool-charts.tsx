@@ -2,7 +2,7 @@ import { useMemo } from "react";
 
 import type { PoolHistory } from "@/api/scaling";
 import { LazyTimeSeriesChart } from "@/components/charts/lazy-time-series-chart";
-import type { Series } from "@/components/charts/time-series-chart";
+import type { Series } from "@/components/charts/chart-types";
 import { formatCount, formatShort } from "@/lib/format-number";
 import { formatDuration } from "@/lib/format-time";
 

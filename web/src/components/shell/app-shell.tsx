@@ -72,6 +72,7 @@ function Frame() {
     "g k": () => void navigate({ to: "/workers" }),
     "g s": () => void navigate({ to: "/schedules" }),
     "g l": () => void navigate({ to: "/locks" }),
+    "g p": () => void navigate({ to: "/operations" }),
     "g a": () => void navigate({ to: "/audit" }),
   });
 

@@ -126,12 +126,12 @@ export default function CommandPalette({ areKeysOpen, typed, onType, onClose }: 
             <Names
               heading="Queues"
               names={queues}
-              onSelect={(queue) => go(() => navigate({ to: "/jobs", search: { queue } }))}
+              onSelect={(queue) => go(() => navigate({ to: "/queues/$name", params: { name: queue } }))}
             />
             <Names
               heading="Tasks"
               names={tasks.map(({ name }) => name)}
-              onSelect={(task) => go(() => navigate({ to: "/jobs", search: { task } }))}
+              onSelect={(task) => go(() => navigate({ to: "/tasks/$name", params: { name: task } }))}
             />
             <Names
               heading="Workflows"

@@ -2,6 +2,7 @@ import { Link, type LinkProps } from "@tanstack/react-router";
 import {
   CalendarClock,
   Gauge,
+  Layers,
   LayoutList,
   ListChecks,
   Lock,
@@ -47,7 +48,10 @@ export const NAVIGATION: readonly { readonly title: string; readonly places: rea
   },
   {
     title: "Control",
-    places: [{ to: "/audit", label: "Audit", icon: ScrollText, key: "a", isForAdmins: true }],
+    places: [
+      { to: "/operations", label: "Operations", icon: Layers, key: "p" },
+      { to: "/audit", label: "Audit", icon: ScrollText, key: "a", isForAdmins: true },
+    ],
   },
 ];
 

@@ -52,10 +52,11 @@ CLIENT_LAYERS: Final = tuple(
         "tasks workflows",
         "job failure_handlers",
         "dependency_listing redrive_jobs_and_workflow_steps job_listing queue_metrics record_audit_entry pause_tasks",
-        "sync_methods",
+        "sync_methods blob_transfer",
         "session",
         "shard_directory completion_waiter durability encryption task_arguments",
-        "single_flight context depends failed_attempt background_loop events merge_job_pages_by_time page_limit",
+        "single_flight context depends blob external_blobs failed_attempt background_loop events "
+        "merge_job_pages_by_time page_limit",
     )
 )
 CLIENT_RANK: Final = {module: rank for rank, layer in enumerate(CLIENT_LAYERS) for module in layer}

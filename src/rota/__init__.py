@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rota.client.blob import Blob
     from rota.client.bulk_operations import Operations
     from rota.client.context import Context
     from rota.client.dead_letters import DeadLetters
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rota.core.state_transitions import CancelOutcome, JobState
     from rota.core.workflow_record_and_decisions import WorkflowInfo, WorkflowRecord
     from rota.errors import (
+        BlobNotFound,
         Cancel,
         ConfigurationError,
         EmbeddedUnavailable,
@@ -80,6 +82,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "AttemptCounts",
+    "Blob",
+    "BlobNotFound",
     "Call",
     "Cancel",
     "CancelOutcome",
@@ -183,6 +187,7 @@ __all__ = [
 #: Module -> its public names. A module is imported on the first use of one of them: `rota --help` needs none.
 _HOMES: Final = {
     "rota.client.rota": "Rota",
+    "rota.client.blob": "Blob",
     "rota.client.encryption": "Encrypted",
     "rota.client.context": "Context",
     "rota.client.depends": "Depends",
@@ -199,7 +204,7 @@ _HOMES: Final = {
     "rota.core.workflow_record_and_decisions": "WorkflowRecord WorkflowInfo",
     "rota.client.workflow_builder": "WorkflowBuilder Step",
     "rota.errors": (
-        "Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
+        "BlobNotFound Cancel ConfigurationError EmbeddedUnavailable IdInUse InvalidArguments InvalidJob InvalidOption "
         "JobCancelled JobFailed JobNotFound OperationNotFound PayloadTooLarge PermanentError ProcessKilled "
         "ResultTimeout RetryLater RotaError ScheduleNotFound ScheduleOutdated Snooze StoreDenied StoreError StoreFull "
         "StoreUnavailable StoreUnsupported TaskConflict TaskSignal Timeout Undecryptable UnknownTask WorkerLost "

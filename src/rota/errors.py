@@ -12,6 +12,7 @@ RotaError
 ├── Undecryptable             an encrypted value whose key is missing, or that was changed or copied
 ├── IdInUse                   another run of that id has not ended, and `Reject()` was requested
 ├── JobNotFound               no such job, or no longer kept
+├── BlobNotFound              the data of a `Blob` is gone, incomplete, or belongs to another job
 ├── ScheduleNotFound          no such schedule
 ├── ScheduleOutdated          the stored schedule has a higher version; nothing was changed
 ├── WrongState                the state of the job or workflow, `.state`, does not allow it
@@ -208,6 +209,15 @@ class JobNotFound(RotaError, LookupError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"job {job_id} does not exist, or ended and is no longer kept")
         self.job_id = job_id
+
+
+class BlobNotFound(RotaError, LookupError):
+    """The data of a `Blob` is gone, incomplete, or belongs to another job."""
+
+    def __init__(self, job_id: str, blob: str, reason: str) -> None:
+        super().__init__(f"blob {blob} of job {job_id} cannot be read: {reason}")
+        self.job_id = job_id
+        self.blob = blob
 
 
 class ScheduleNotFound(RotaError, LookupError):

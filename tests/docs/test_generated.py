@@ -74,8 +74,8 @@ def test_the_page_of_options_has_all_of_them() -> None:
     internal = {"timeout_ms": "timeout", "progress_timeout_ms": "progress_timeout"}
     names = {internal.get(name, name) for name in Options.__struct_fields__ if not name.startswith("expires_")}
     # Written by the workflow that a job belongs to, by `rota.otel`, by the caller of the HTTP API or the command line,
-    # and from its tags and indexed parameters.
-    names -= {"workflow", "trace", "enqueued_by", "terms"}
+    # from its tags and indexed parameters, and from its arguments.
+    names -= {"workflow", "trace", "enqueued_by", "terms", "blobs"}
 
     for name in names | {"id", "queue", "delay", "run_at", "expires", "on_same_id", "run_in", "name"}:
         assert f"| `{name}`" in text, f"{name} is not on the page"

@@ -450,7 +450,7 @@ class Driver:
         for run, id in named.items():
             if run not in jobs and run not in stopping:
                 yield f"{run} is forgotten, but for its id {id}"
-        for name in ("results", "errors", "history", "progress", "logs", "waiters"):
+        for name in ("results", "errors", "history", "progress", "logs", "waiters", "blobs"):
             for run in self.hash(name, queue=queue).keys() - jobs.keys():
                 yield f"{run} is forgotten, but for {name}"
         logs = self.hash("logs", queue=queue)

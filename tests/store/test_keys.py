@@ -19,6 +19,7 @@ from rota.core.schedule import Every, Schedule
 from rota.core.shards import shard_names
 from rota.core.worker_durations import DurationSettings
 from rota.errors import InvalidOption
+from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore, OperationInfo
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWithParents, ParentOutcome
 from rota.store.http_server_state import HttpServerStore
@@ -63,6 +64,10 @@ async def _exercise(driver: Driver, queue: str) -> None:
         queue=queue,
     )
     await driver.client.watch(refs[5])
+    blobs = BlobStore(driver.client)
+    await blobs.append(queue, "c1", 0, b"chunk")
+    await driver.enqueue(new_job("big", blobs=("c1",), due="+60000"), queue=queue)
+    await blobs.reserve(queue, "x1")
     jobs = await worker.claim(6, queue=queue)
     await worker.store.save_progress(queue, [(jobs[5].run, jobs[5].claim, "1", "2", "")])
     await worker.store.append_log(queue, jobs[5].run, jobs[5].claim, 1, ["info x"])

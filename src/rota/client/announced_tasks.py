@@ -75,6 +75,7 @@ class CheckedSignature(AnySignature):
 
     def __init__(self, task: str, announced: Mapping[str, Any]) -> None:
         super().__init__(task, announced)
+        self.has_blobs = True  # it may have; the schema decides
         self._schema: Mapping[str, Any] = announced.get("schema") or {}
         self._announced_names: Sequence[str] = announced.get("positional", ())
 

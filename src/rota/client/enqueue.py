@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar
 
+from rota.client.blob_transfer import BlobTransfer
 from rota.client.durability import Durability
 from rota.client.job import Job
 from rota.client.middleware import Middleware, wrap_store
@@ -32,6 +33,7 @@ class Enqueuer:
         self.sessions = sessions
         self.tasks = tasks
         self.middleware = middleware
+        self._blobs = BlobTransfer(sessions)
         #: Queue -> default options of its jobs, and of the failure handlers of its jobs.
         self.queue_defaults: dict[str, Mapping[str, Any]] = {}
         self.failure_defaults: dict[str, Mapping[str, Any]] = {}
@@ -75,7 +77,7 @@ class Enqueuer:
             return []
         session = self.sessions.current()
         default = session.durability.default
-        durability, is_ready, has_parents = MEMORY, True, False
+        durability, is_ready, has_parents, has_blobs = MEMORY, True, False, False
         for call in calls:  # the path of every job: plain loops cost it less than comprehensions
             if not isinstance(call, Call) or call.results:
                 raise _refusal(call)
@@ -86,6 +88,8 @@ class Enqueuer:
                 is_ready = False
             if call.parents:
                 has_parents = True
+            if call.uploads:
+                has_blobs = True
         replication_ids: Mapping[str, str] = {}
         if not is_ready:
             replication_ids = await session.prepare({call.queue: None for call in calls}, durability)
@@ -95,6 +99,8 @@ class Enqueuer:
         for call in calls:
             shards.append(session.shards.choose(call.queue, call.job.id, call.options.lock))
             jobs.append(call.job)
+        if has_blobs:
+            return await self._store_with_blobs(session, shards, calls, durability, replication_ids)
         if has_parents or (len(calls) > 1 and len(set(shards)) > 1):
             results = await _store_groups(session, shards, calls, durability, replication_ids)
         else:
@@ -103,12 +109,35 @@ class Enqueuer:
                 await session.durability.confirm(shards[:1], durability, replication_ids)
         return list(map(self._handle, calls, shards, results))
 
+    async def _store_with_blobs(
+        self,
+        session: Session,
+        shards: Sequence[str],
+        calls: Sequence[Call[R]],
+        durability: frozenset[Durability],
+        replication_ids: Mapping[str, str],
+    ) -> list[Job[R] | IdInUse]:
+        """Stores the blobs first. Those that no job has taken when this ends, for whatever reason, are removed."""
+        try:
+            for call, shard in zip(calls, shards, strict=True):
+                await self._blobs.upload(session, shard, call.task.name, call.uploads)
+            results = await _store_groups(session, shards, calls, durability, replication_ids)
+            return list(map(self._handle, calls, shards, results))
+        finally:
+            for call, shard in zip(calls, shards, strict=True):
+                if call.uploads:
+                    await asyncio.shield(self._blobs.discard(session, shard, call.uploads))
+
     def _handle(self, call: Call[R], queue: str, result: EnqueueResult) -> Job[R] | IdInUse:
         ref = JobRef(queue, result.id, result.run)
         outcome = result.outcome
         if outcome in ("made", "updated", "again") or (outcome == "in_use" and isinstance(call.on_same_id, Ignore)):
             returns = call.task.signature.returns
             return Job(self.sessions, self.tasks, ref, returns, outcome == "made", result.at or None)
+        if result.outcome == "blob":
+            raise InvalidJob(
+                f"the blobs of {call!r} have expired, or belong to another job: create the call again with task.call(…)"
+            )
         return IdInUse(ref.full_id, result.run, outcome)
 
 

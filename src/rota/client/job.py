@@ -21,7 +21,7 @@ from rota.core.explain import explain
 from rota.core.ids import JobRef, checked_text
 from rota.core.job_options import Options, checked_priority, due_time
 from rota.core.job_record import HistoryEntry, JobRecord
-from rota.core.job_record_codec import decode_result, encode_body
+from rota.core.job_record_codec import decode_result, encode_body, encode_hook
 from rota.core.retry import Seconds
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import CancelOutcome, JobState
@@ -256,7 +256,9 @@ class Job(Generic[R]):
             if has_arguments:
                 arguments = self._encoder.encode_arguments(record.task, new_args, new_kwargs)
                 terms = self._encoder.search_terms(record.task, options, new_args, new_kwargs)
-                options = msgspec.structs.replace(options, terms=terms)
+                kept = msgspec.json.encode((new_args, new_kwargs), enc_hook=encode_hook)
+                blobs = tuple(blob for blob in options.blobs if blob.encode() in kept)
+                options = msgspec.structs.replace(options, terms=terms, blobs=blobs)
             outcome = await self._sessions.current().store.update(
                 record.ref,
                 seen_digest=snapshot.digest,

@@ -17,6 +17,7 @@ from rota.client.durability import Durability, checked_durability
 from rota.client.encryption import Encrypted
 from rota.client.enqueue import Enqueuer, OnRefused
 from rota.client.events import NO_QUEUE, Event, TaskFilter, follow
+from rota.client.external_blobs import ExternalBlobs
 from rota.client.failed_attempt import ErrorHook, FailedAttempt
 from rota.client.failure_handlers import RunIn, check_failure_options
 from rota.client.job import Job
@@ -64,6 +65,9 @@ class Rota:
     `url` may be redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://. Without one, ROTA_URL, REDIS_URL
     or REDIS_HOST, REDIS_PORT and REDIS_PASSWORD are read; without those, an embedded Valkey runs in the nearest
     `.rota/` folder upwards from the working directory.
+
+    `blobs` is the URL of a store of your own for the data of `Blob` arguments, as fsspec takes it: "s3://bucket/rota".
+    Without it they are stored in the server.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class Rota:
         middleware: Sequence[Middleware] = (),
         max_payload: int = MAX_PAYLOAD,
         codec: Codec | None = None,
+        blobs: str | None = None,
         patience: float = 5.0,
         durability: Durability = "memory",
         replicas: int = 1,
@@ -100,6 +105,7 @@ class Rota:
             url,
             namespace,
             codec=codec,
+            blobs=None if blobs is None else ExternalBlobs(blobs),
             durability=checked_durability(durability),
             replicas=replicas,
             patience=patience,

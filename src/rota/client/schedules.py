@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeGuard, Type
 
 import msgspec
 
+from rota.client.blob_transfer import refuse_blobs
 from rota.client.context import Context
 from rota.client.job import Job
 from rota.client.page_limit import checked_limit
@@ -553,6 +554,7 @@ def _schedule(
     if call.job.id or call.job.due:
         given = "id" if call.job.id else "delay"
         raise InvalidOption(given, "the jobs of a schedule get their ids and times from its ticks: leave it out")
+    refuse_blobs("a schedule", call.uploads)
     return Schedule(
         name=checked_schedule_name(name),
         queue=call.queue,

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from rota.client.background_loop import BackgroundLoop
 from rota.client.completion_waiter import CompletionWaiter
 from rota.client.durability import Durability, DurabilityChecker
+from rota.client.external_blobs import ExternalBlobs
 from rota.client.shard_directory import FORMAT, ShardDirectory
 from rota.client.single_flight import SingleFlight
 from rota.core.encrypted_values import Codec
 from rota.core.ids import DEFAULT_QUEUE, JobRef
 from rota.core.job_record import JobRecord
 from rota.errors import StoreError, StoreUnsupported
+from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore
 from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
@@ -62,6 +64,7 @@ class Session:
         self.views = Views(store.redis, store.keys, codec)
         self.search = Search(store.redis, store.keys, self.views)
         self.counters = CounterStore(store.redis, store.keys)
+        self.blobs = BlobStore(store)
         self.operations = BulkOperationStore(store.redis, store.keys)
         self.schedules = ScheduleStore(store.redis, store.keys)
         self.scaling = ScalingStore(store.redis, store.keys)
@@ -165,6 +168,7 @@ class Sessions:
         patience: float,
         clock: str,
         codec: Codec | None = None,
+        blobs: ExternalBlobs | None = None,
     ) -> None:
         self._url = url
         self.keys = Keys(namespace)
@@ -173,6 +177,8 @@ class Sessions:
         self._patience = patience
         self._clock = clock
         self.codec = codec
+        #: The user's own store for blobs; None: they are stored in the server.
+        self.blobs = blobs
         #: Queue -> the number of shards that the program declares.
         self.declared_shards: dict[str, int] = {}
         self._is_for_tests = False

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from rota.client.blob import Blob
 from rota.client.context import Context
 from rota.client.depends import Depends, Provided, is_context
 from rota.core.encrypted_values import check_not_marked
@@ -68,6 +69,8 @@ class Signature:
         returns = hints.get("return", Any)
         self.returns = Any if returns in (typing.NoReturn, typing.Never) else returns
         self._check_type("the result", self.returns)
+        #: Its arguments may contain blobs.
+        self.has_blobs = False
         fields: list[Any] = []
         self._positional: list[str] = []
         self._positional_only: set[str] = set()
@@ -306,6 +309,8 @@ class Signature:
             raise UnresolvedAnnotation(f"task {self._task!r}: {what}: {error}") from error
         except TypeError as error:
             raise ConfigurationError(f"task {self._task!r}: {what}: {error}") from error
+        if Blob in unknown:
+            self.has_blobs = True
         for cls in unknown:
             if cls is not object and not hasattr(cls, "model_validate"):
                 raise ConfigurationError(
@@ -391,6 +396,7 @@ class FailureSignature:
                     raise ConfigurationError(f"{name!r} asks for {parameter.name!r}, which the task does not have")
         if len(by_position) < 2 and not self._has_var_positional:
             raise ConfigurationError(f"{name!r} takes the error and the job first, then arguments of the task")
+        self.has_blobs = task.has_blobs
         self._task_positional = max(0, len(by_position) - 2)
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, 
 
 import msgspec
 
+from rota.client.blob_transfer import Upload, replace_blobs
 from rota.client.context import Context, SilentReporter
 from rota.client.durability import Durability, checked_durability
 from rota.client.failure_handlers import SUFFIX, FailureHandler, HandlerDecorator, RunIn
@@ -65,6 +66,8 @@ class Call(msgspec.Struct, Generic[R], eq=False):
     durability: Durability | None
     #: Results of steps among its arguments: such a call can only be a step of their workflow.
     results: tuple[StepResult, ...] = ()
+    #: Blobs among its arguments, which are stored before it.
+    uploads: tuple[Upload, ...] = ()
 
     def traced(self, trace: dict[str, str]) -> Call[R]:
         """Returns the same call with a trace context, which its job carries to the worker."""
@@ -142,24 +145,32 @@ class TaskWithOptions(Generic[P, R]):
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Returns the call, checked and encoded, for `enqueue_many`."""
         task = self.task
+        given: tuple[Any, ...] = args
+        named: dict[str, Any] = kwargs
         results: Sequence[StepResult] = ()
+        uploads: tuple[Upload, ...] = ()
+        if task.signature.has_blobs:
+            given, named, uploads = replace_blobs(self._sessions, task.name, args, kwargs)
         try:
-            arguments = task.signature.encode(args, kwargs)
+            arguments = task.signature.encode(given, named)
         except ContainsStepResult:
-            arguments, results = task.signature.encode_with_results(args, kwargs)
+            arguments, results = task.signature.encode_with_results(given, named)
         tasks = task.client.tasks
         tasks.check_size(task.name, arguments)
         if tasks.codec is not None:
             placeholders = [result.placeholder for result in results]
             arguments = encrypt_arguments(tasks.codec, task.name, arguments, placeholders)
         options, head = self.options, self._head
-        if task.index:
-            named = task.signature.named(args, kwargs)
-            fields = {name: named[name] for name in task.index if name in named}
-            options = msgspec.structs.replace(options, terms=make_terms(options.tags, fields))
+        if task.index or uploads:
+            by_name = task.signature.named(given, named)
+            fields = {name: by_name[name] for name in task.index if name in by_name}
+            blobs = tuple(upload.reference.blob for upload in uploads)
+            options = msgspec.structs.replace(options, terms=make_terms(options.tags, fields), blobs=blobs)
             head = encode_body(options, task.name, b"")
         job = NewJob(self._id, options.priority, self._due, self._expiry, head + arguments, self._on_same_id)
-        return Call(task, job, self._queue, options, self._on_same_id, self._parents, self._durability, tuple(results))
+        return Call(
+            task, job, self._queue, options, self._on_same_id, self._parents, self._durability, tuple(results), uploads
+        )
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Stores a job that calls the task; returns once it is stored."""

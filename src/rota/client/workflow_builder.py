@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Final, Generic, Self, TypeVar, cast, overlo
 
 import msgspec
 
+from rota.client.blob_transfer import refuse_blobs
 from rota.client.durability import Durability
 from rota.client.middleware import Middleware, wrap_store
 from rota.client.session import Session, Sessions
@@ -166,6 +167,7 @@ class WorkflowBuilder(Workflow[Any]):
             raise InvalidJob("a step that runs over a list cannot be undone as a whole: give a later step an undo")
         if number in self._undos:
             raise InvalidJob(f"step {self._names[number]} has an undo already")
+        refuse_blobs("an undo of a workflow", call.uploads)
         self._own(call.results)
         later = [result.step for result in call.results if result.step > number]
         if later:
@@ -293,6 +295,7 @@ class WorkflowBuilder(Workflow[Any]):
             raise InvalidJob(f"workflow {self.id} has been committed: its steps are fixed")
         if len(self._calls) >= MAX_STEPS:
             raise InvalidJob(f"a workflow has at most {MAX_STEPS:,} steps")
+        refuse_blobs("a step of a workflow", call.uploads)
         self._own(call.results)
         before = {result.step for result in call.results}
         for step in after:

@@ -74,6 +74,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     after: tuple[str, ...] = ()
     #: Search terms, see `core.job_index_terms`.
     terms: tuple[str, ...] = ()
+    #: Names of the blobs among its arguments.
+    blobs: tuple[str, ...] = ()
     #: Id of the workflow that the job is a step or a compensation of.
     workflow: str = ""
     #: Trace context of the enqueue, as W3C headers (`traceparent`, …).

@@ -3,8 +3,8 @@
 The record of an enqueued job has four lines: `=<chosen id> <enqueued_at>` or `<random suffix> <enqueued_at>`; the
 options, or nothing; the task; the arguments. Options are separated by tabs, because the scripts replace single ones
 when an id is enqueued again: general options, attempts, backoff, max_stalls, tags with meta and trace, lock, parents,
-search terms. The status of a run is one line, see `parse_and_format_run_record.lua`. Arguments are a JSON array if
-all are positional, else a JSON object with positional arguments beyond the named ones under `*`.
+search terms, blobs. The status of a run is one line, see `parse_and_format_run_record.lua`. Arguments are a JSON
+array if all are positional, else a JSON object with positional arguments beyond the named ones under `*`.
 """
 
 from __future__ import annotations
@@ -149,6 +149,7 @@ def encode_options(options: Options) -> bytes:
         options.lock.encode(),
         " ".join(options.after).encode(),
         " ".join(options.terms).encode(),
+        " ".join(options.blobs).encode(),
     )
     return b"\t".join(b"" if part == b"{}" else part for part in parts).rstrip(b"\t")
 
@@ -160,10 +161,10 @@ def decode_options(text: bytes) -> Options:
 
 def _decode_options(text: bytes) -> Options:
     parts = text.split(b"\t")
-    # Parts beyond the eighth were added by a newer version, and are ignored.
-    general_json, attempts, retry_json, stalls, metadata_json, lock, after, terms = [
-        *parts[:8],
-        *[b""] * (8 - len(parts)),
+    # Parts beyond the ninth were added by a newer version, and are ignored.
+    general_json, attempts, retry_json, stalls, metadata_json, lock, after, terms, blobs = [
+        *parts[:9],
+        *[b""] * (9 - len(parts)),
     ]
     general = _general_options.decode(general_json or b"{}")
     retry = _retry_options.decode(retry_json or b"{}")
@@ -179,6 +180,7 @@ def _decode_options(text: bytes) -> Options:
         lock=lock.decode(),
         after=tuple(after.decode().split()),
         terms=tuple(terms.decode().split()),
+        blobs=tuple(blobs.decode().split()),
     )
 
 

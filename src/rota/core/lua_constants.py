@@ -15,6 +15,7 @@ OPTION_PARTS: Final[Sequence[str]] = (
     "lock",
     "parents",
     "terms",
+    "blobs",
 )
 
 #: Events kept per stream, about: older ones are trimmed.
@@ -42,6 +43,10 @@ WORKER_KEPT_MS: Final = 86_400_000
 #: How long a decision of the autoscaler is kept, and how many are kept, about.
 DECISIONS_KEPT_MS: Final = 30 * 86_400_000
 DECISIONS_KEPT: Final = 50_000
+#: How long a blob is kept before a job takes it: a producer that is killed in between leaves it behind for so long.
+BLOB_UNTAKEN_MS: Final = 3_600_000
+#: Bytes of one chunk of a blob: a call that carries it takes the server less than a millisecond.
+BLOB_CHUNK_BYTES: Final = 256 * 2**10
 #: What the store keeps of the log of a run; runners send no more.
 MAX_LOG_LINES: Final = 1_000
 MAX_LOG_BYTES: Final = 256 * 2**10

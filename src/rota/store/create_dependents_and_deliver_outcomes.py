@@ -196,6 +196,8 @@ class DependencyStore:
         for one, outcome in zip(prepared, outcomes, strict=True):
             if outcome == "visible":
                 made[one.position] = EnqueueResult(one.id, one.run)
+            elif outcome == "blob":
+                made[one.position] = EnqueueResult(one.id, one.run, "blob")
         return made | repeated
 
     async def _find_repeated(self, queue: str, jobs: dict[int, JobWithParents]) -> dict[int, EnqueueResult]:

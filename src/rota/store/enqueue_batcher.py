@@ -40,8 +40,8 @@ class EnqueueResult(NamedTuple):
     """The outcome of enqueueing one job: a new run ("made"), or what happened to the unfinished run of the same id.
 
     That is "updated", "in_use" (left unchanged), "again" (its idempotency token made that run before), "task" or
-    "after" (it cannot be changed into a job with another task or other parents), or "untied" (the run has ended
-    meanwhile, and the new job has parents, so it must be prepared anew).
+    "after" (it cannot be changed into a job with another task or other parents), "blob" (its blobs have expired), or
+    "untied" (the run has ended meanwhile, and the new job has parents, so it must be prepared anew).
     """
 
     id: str

@@ -38,6 +38,7 @@ PERMANENT: Final = "none"
 _TTLS: Final = ("60 s", "10 min", "12 h", "24 h", "25 h", "7 days", "31 days")
 WITH_JOB: Final = "with its job"
 PREPARED: Final = "1 min; 1 h for steps of a workflow"
+WITH_BLOB: Final = "with its job; 1 h before"
 WITH_WORKFLOW: Final = "with its workflow"
 SINCE_SEEN: Final = "24 h after its last registration"
 
@@ -122,6 +123,11 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     "progress": KeySpec("progress", "hash", "save_progress", WITH_JOB, "run -> progress of its attempt"),
     "logs": KeySpec("logs", "hash", "append_log", WITH_JOB, "run -> sequence, lines and bytes of its log"),
     "log": KeySpec("log:{name}", "list", "append_log", WITH_JOB, "one run's log lines"),
+    "blobs": KeySpec("blobs", "hash", "all", WITH_JOB, "run -> its blobs, separated by spaces"),
+    "blob": KeySpec("blob:{name}", "list", "append_blob_chunk", WITH_BLOB, "chunks of one blob"),
+    "external_blobs": KeySpec(
+        "external_blobs", "zset", "all", "when removed", "blob to be removed from the user's store -> when, ms"
+    ),
     "waiters": KeySpec("waiters", "hash", "watch_run_end", WITH_JOB, "run -> clients that wait for its end"),
     "retention_rules": KeySpec("retention_rules", "set", "complete", PERMANENT, "retention lists in use"),
     "kept": KeySpec("kept:{name}", "list", "complete", WITH_JOB, "finished runs of one retention rule, oldest first"),

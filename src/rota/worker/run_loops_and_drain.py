@@ -145,7 +145,7 @@ class Supervisor:
             "heartbeat": self.heartbeat,
             "progress-sender": self._progress,
             "registration": self._registration,
-            "janitor": RetentionJanitor(store, config.served),
+            "janitor": RetentionJanitor(store, config.served, blobs=app.blobs),
             "bulk-resumer": bulk_resumer,
             "scheduler": scheduler,
             "dispatcher": self.dispatcher,

@@ -56,6 +56,7 @@ CONSTANTS: Final[Mapping[str, float | str]] = {
     "WORKER_KEPT_MS": lua_constants.WORKER_KEPT_MS,
     "DECISIONS_KEPT_MS": lua_constants.DECISIONS_KEPT_MS,
     "DECISIONS_KEPT": lua_constants.DECISIONS_KEPT,
+    "BLOB_UNTAKEN_MS": lua_constants.BLOB_UNTAKEN_MS,
     "MAX_LOG_LINES": lua_constants.MAX_LOG_LINES,
     "MAX_LOG_BYTES": lua_constants.MAX_LOG_BYTES,
     "MAX_STALLS": DEFAULT_MAX_STALLS,

@@ -15,10 +15,13 @@ from typing import Any, Final
 
 import msgspec
 
+from rota.client.blob import find_blobs
+from rota.client.blob_transfer import StoredBlobReader
 from rota.client.context import Context, Reporter, current
 from rota.client.failed_attempt import FailedAttempt
 from rota.client.failure_handlers import FailureHandler
 from rota.client.rota import Rota
+from rota.client.session import sessions_of
 from rota.client.task_arguments import place_injected
 from rota.client.tasks import Task
 from rota.core.attempts_from_history import LostAttempt
@@ -206,6 +209,8 @@ class Executor:
         """Calls the handler with the record's arguments; returns its encoded result."""
         task = self._rota.tasks.find(body.task)
         args, kwargs = task.signature.decode(body.arguments)
+        if task.signature.has_blobs:
+            self._bind_blobs(task, args, kwargs, JobRef(attempt.start.queue, body.id, attempt.start.run))
         dependencies, middleware = task.signature.dependencies, self._rota.middleware
         context_of = partial(self._context, attempt.start, body)
         current.set(context_of)  # for this attempt's task alone
@@ -231,6 +236,15 @@ class Executor:
         if raised is not None:  # a provider suppressed it: it is the outcome all the same
             raise raised
         return result
+
+    def _bind_blobs(self, task: Runnable, args: list[Any], kwargs: dict[str, Any], job: JobRef) -> None:
+        """Lets the blobs among the arguments be read: those of the job, or of the job that has failed."""
+        if isinstance(task, FailureHandler):
+            failed: JobRecord = args[1]
+            job = failed.ref
+        reader = StoredBlobReader(sessions_of(self._rota), job)
+        for blob in find_blobs([args, kwargs]):
+            blob.bind(reader)
 
     async def _run(
         self,

@@ -74,6 +74,8 @@ class AppDescription(msgspec.Struct):
     shards: dict[str, int] = {}
     #: The arguments of a `Rota` that connects to the same server.
     connection: dict[str, Any] = {}
+    #: URL of the user's own store for blobs, or "".
+    blobs: str = ""
     #: Some middleware defines `attempt_lost` or `on_error`, or there are error hooks.
     wants_lost_attempts: bool = False
 

@@ -463,6 +463,7 @@ def _describe(rota: Rota) -> AppDescription:
         schedules=[declared.schedule() for declared in rota.schedules.declared],
         shards=dict(sessions_of(rota).declared_shards),
         connection=sessions_of(rota).connection(),
+        blobs=external.url if (external := sessions_of(rota).blobs) is not None else "",
         wants_lost_attempts=bool(rota.error_hooks) or wants_lost_attempts(rota.middleware),
     )
 

@@ -17,8 +17,8 @@
 -- ARGV[2] inbox     prefix of the channels
 -- ARGV[3…] runs, each followed by "!" and its idempotency token, if it has one
 --
--- Returns "visible" | "missing" (it was removed) | "in_use" (its id or its token was taken meanwhile) for each,
--- joined by spaces; for fewer runs if the first ones are long
+-- Returns "visible" | "missing" (it was removed) | "in_use" (its id or its token was taken meanwhile) | "blob" (its
+-- blobs have expired) for each, joined by spaces; for fewer runs if the first ones are long
 
 -- @include count_and_index_new_run
 -- @include emit_event
@@ -34,6 +34,8 @@
 -- @include split_and_join_job_record
 -- @include wake_idle_workers
 -- @include write_new_jobs
+-- @rare can_take_blobs
+-- @rare take_blobs
 
 local now, outcomes, made, freed = now_ms(), {}, {}, 0
 local batch = new_job_batch(K.jobs)
@@ -50,12 +52,19 @@ local function publish_one(run, token)
     remove_prepared_run(run)
     return "in_use"
   end
+  local parts = split_options(options)
+  local blobs = parts[C.OPTION_BLOBS]
+  if blobs ~= "" and not can_take_blobs(blobs) then
+    remove_prepared_run(run)
+    return "blob"
+  end
   local plan = redis.call("HGET", K.prepared_plans, run) or ""
   local priority, due, deadline = string.match(plan, "^(%-?%d+) (%d+) (%S+)$")
   -- A damaged plan: it is due now.
   if not priority then priority, due, deadline = 0, now, "-" end
-  local lock = split_options(options)[C.OPTION_LOCK]
+  local lock = parts[C.OPTION_LOCK]
   if token ~= "" then redis.call("SET", K.once .. ":" .. token, run, "PX", C.ONCE_KEPT_MS) end
+  if blobs ~= "" then take_blobs(run, blobs) end
   redis.call("ZREM", K.prepared, run)
   redis.call("HDEL", K.prepared_plans, run)
   add_job(batch, run, nil, id, lock, deadline ~= "-" and deadline or nil)

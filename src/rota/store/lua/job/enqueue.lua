@@ -21,7 +21,7 @@
 --
 -- Returns lines: the number before the first run made, a space, and the time, ms; then for each job that made no run
 -- its index, and "in_use run", "updated run", "again run" (its token was known), or why not: "task run", "after run",
--- "untied -"
+-- "blob run" (its blobs have expired), "untied -"
 
 -- @include add_follow_up_to_processing_run
 -- @include add_new_runs_to_task_index
@@ -41,8 +41,10 @@
 -- @include wake_idle_workers
 -- @include write_new_jobs
 -- @rare add_new_runs_to_search_terms
+-- @rare can_take_blobs
 -- @rare push_job_to_idle_worker
 -- @rare resolve_job_with_unfinished_id
+-- @rare take_blobs
 
 local before = recall_reply("enqueue", call_number)
 if before then return before end
@@ -128,11 +130,14 @@ for at = FIRST_JOB, #ARGV, WORDS_PER_JOB do
     -- It has parents, and the run of its id has just ended.
     holder, outcome = "-", "untied"
   end
+  local blobs = options[C.OPTION_BLOBS] or ""
+  if blobs ~= "" and not outcome and not can_take_blobs(blobs) then holder, outcome = "-", "blob" end
   if outcome then
     reply[#reply + 1] = format_integer((at - FIRST_JOB) / WORDS_PER_JOB)
     reply[#reply + 1] = outcome .. " " .. holder
   else
     local run = add_run(suffix, priority, due, expiry, id, rest, holder, flags)
+    if blobs ~= "" then take_blobs(run, blobs) end
     if token ~= "" then redis.call("SET", K.once .. ":" .. token, run, "PX", C.ONCE_KEPT_MS) end
   end
 end

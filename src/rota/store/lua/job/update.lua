@@ -20,6 +20,7 @@
 -- Returns "updated" | "missing" | "changed" since it was read | "processing" | "ended" and the state
 
 -- @include add_history_entry
+-- @include blobs_in_record
 -- @include emit_event
 -- @include find_run_by_id
 -- @include merge_new_job_into_record
@@ -30,6 +31,7 @@
 -- @include run_once_per_token
 -- @include update_waiting_run
 -- @include wake_idle_workers
+-- @rare replace_blobs_of_run
 
 local function carry_out()
   local found = find_run_by_id(id, run)
@@ -47,6 +49,7 @@ local function carry_out()
     redis.call("HSET", K.jobs, found, new)
     record_longest_job(#new, K.jobs)
     reindex_changed_search_terms(found, record, new)
+    if blobs_in_record(record) ~= "" then replace_blobs_of_run(found, new) end
     add_history_entry(found, { at = now, verb = "update" })
   else
     -- At least one worker is woken: another run may be the next to fall due.

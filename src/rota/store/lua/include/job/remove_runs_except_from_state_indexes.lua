@@ -7,7 +7,7 @@ local function remove_runs_except_from_state_indexes(gone)
   if #gone == 0 then return end
   local has_details = redis.call(
     "EXISTS", K.named, K.stopping, K.results, K.errors, K.history, K.progress, K.logs, K.waiters,
-    K.merged_from, K.has_parents, K.has_dependents, K.steps
+    K.merged_from, K.has_parents, K.has_dependents, K.steps, K.blobs
   )
   if has_details > 0 then
     return remove_runs_with_details_except_from_state_indexes(gone)

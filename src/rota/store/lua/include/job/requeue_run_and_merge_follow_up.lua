@@ -2,6 +2,7 @@
 -- into it, by its flags: counts restart only if that was asked for by name, and the later of both times
 -- counts, so that a job which enqueues itself and keeps failing still reaches its limit.
 -- @include add_history_entry
+-- @include blobs_in_record
 -- @include enter_and_leave_lock_lane
 -- @include find_and_detach_follow_up
 -- @include format_integer
@@ -13,6 +14,7 @@
 -- @include remove_runs_from_task_index_and_terms
 -- @include scheduled_score
 -- @include start_deadline_of_job
+-- @rare replace_blobs_of_run
 
 -- Remembers that a follow-up is a part of the run, for handles on it and its dependents. Beyond so many, the oldest
 -- one without dependents is no longer known: a job may enqueue its own id again and again, and never end.
@@ -45,6 +47,9 @@ local function merge_follow_up(run, r, run_score, now)
     redis.call("HSET", K.jobs, run, record)
     record_longest_job(#record, K.jobs)
     reindex_changed_search_terms(run, ours, record)
+    if blobs_in_record(ours) ~= "" or blobs_in_record(theirs) ~= "" then
+      replace_blobs_of_run(run, record, following)
+    end
     local old_lock = lock_of(run)
     if lock ~= "" and lock ~= old_lock then
       if old_lock then leave_lane(run, old_lock) end

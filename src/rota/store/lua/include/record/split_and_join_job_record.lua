@@ -10,7 +10,7 @@ end
 local function split_options(options)
   local parts = {}
   for part in string.gmatch((options or "") .. "\t", "([^\t]*)\t") do parts[#parts + 1] = part end
-  for i = #parts + 1, C.OPTION_TERMS do parts[i] = "" end
+  for i = #parts + 1, C.OPTION_BLOBS do parts[i] = "" end
   return parts
 end
 

@@ -23,6 +23,7 @@ local function merge_new_job_into_record(record, rest, flags, deadline)
   take(C.FLAG_MAX_STALLS, C.OPTION_MAX_STALLS)
   take(C.FLAG_DATA, C.OPTION_METADATA)
   take(C.FLAG_DATA, C.OPTION_TERMS)
+  take(C.FLAG_DATA, C.OPTION_BLOBS)
   if deadline then
     local expires_at = '"expires_at":' .. format_integer(deadline)
     ours[C.OPTION_GENERAL] = string.gsub(ours[C.OPTION_GENERAL], '"expires_ms":%d+', expires_at)

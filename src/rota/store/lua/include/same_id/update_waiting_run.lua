@@ -1,5 +1,6 @@
 -- Updates a waiting run whose id is enqueued again, as far as the flags allow; see `merge_new_job_into_record`.
 -- @include add_history_entry
+-- @include blobs_in_record
 -- @include enter_and_leave_lock_lane
 -- @include format_integer
 -- @include merge_new_job_into_record
@@ -12,6 +13,8 @@
 -- @include remove_waiting_run_from_indexes
 -- @include scheduled_score
 -- @include split_and_join_job_record
+-- @rare can_take_blobs
+-- @rare replace_blobs_of_run
 
 -- Returns why a run cannot be updated to the new job, or nil. The rest of a deleted run has no parents, so no job
 -- with parents may follow it: that job would not wait for them.
@@ -22,6 +25,8 @@ local function same_id_mismatch(run, rest)
   local _, old, task = split_job_record(record)
   if task ~= new_task then return "task" end
   if split_options(old)[C.OPTION_PARENTS] ~= split_options(new)[C.OPTION_PARENTS] then return "after" end
+  local blobs = split_options(new)[C.OPTION_BLOBS]
+  if blobs ~= "" and not can_take_blobs(blobs) then return "blob" end
   return nil
 end
 
@@ -41,6 +46,7 @@ local function update_waiting_run(run, flags, priority, due, expiry, rest, now)
   redis.call("HSET", K.jobs, run, record)
   record_longest_job(#record, K.jobs)
   reindex_changed_search_terms(run, before_it, record)
+  if blobs_in_record(before_it) ~= "" or blobs_in_record(record) ~= "" then replace_blobs_of_run(run, record) end
   local line = redis.call("HGET", K.runs, run)
   local r = line and parse_run_record(line)
   if r and (has_flag(flags, C.FLAG_RESET_COUNTS) or has_flag(flags, C.FLAG_RESET_COUNTS_UNLESS_MERGED)) then

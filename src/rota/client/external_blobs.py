@@ -11,7 +11,7 @@ from typing import Any, Final
 from rota.errors import ConfigurationError
 from rota.install_command import install_command
 
-#: How the name of a blob in the user's store begins; the scripts tell it from one in the server by that.
+#: How the name of a blob in the user's store begins: the scripts distinguish it from one in the server by that.
 EXTERNAL: Final = "x"
 
 

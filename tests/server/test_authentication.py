@@ -19,7 +19,7 @@ from tests.client.manual_worker import Hand
 from tests.server.api import Api, open_api
 
 #: Routes without authentication.
-OPEN = {("get", "/"), ("get", "/healthz"), ("get", "/readyz"), ("post", "/api/session")}
+OPEN = {("get", "/"), ("get", "/api/progress"), ("get", "/healthz"), ("get", "/readyz"), ("post", "/api/session")}
 
 
 def operations(app: FastAPI) -> list[tuple[str, str, dict[str, Any]]]:

@@ -22,10 +22,12 @@ from rota.core.ids import JobRef, checked_text
 from rota.core.job_options import Options, checked_priority, due_time
 from rota.core.job_record import HistoryEntry, JobRecord
 from rota.core.job_record_codec import decode_result, encode_body, encode_hook
-from rota.core.retry import Seconds
+from rota.core.progress_token import ProgressToken, sign_token
+from rota.core.retry import Seconds, to_ms
 from rota.core.same_id_policy import Update
 from rota.core.state_transitions import CancelOutcome, JobState
 from rota.errors import IdInUse, JobCancelled, JobFailed, JobNotFound, ResultTimeout, WrongState
+from rota.store.progress_secret import read_secret_and_time
 from rota.store.reads import LogLine, Snapshot
 
 R = TypeVar("R")
@@ -157,6 +159,17 @@ class Job(Generic[R]):
         """Returns the lines that the handler logged, from number `start` on."""
         record = await self.refresh()
         return await self._sessions.current().views.log(record.ref, start=start)
+
+    async def progress_token(self, *, expires: Seconds = 3600) -> str:
+        """Returns a token with which a browser can follow the progress of this run, for an hour unless given.
+
+        It permits nothing else: neither arguments nor the result can be read with it. Raises JobNotFound.
+        """
+        lifetime_ms = to_ms(expires, "expires")
+        record = await self.refresh()
+        session = self._sessions.current()
+        secret, now = await read_secret_and_time(session.redis, session.keys)
+        return sign_token(secret, ProgressToken(record.ref, now + lifetime_ms))
 
     async def wait(self, timeout: float | None = None) -> JobRecord:
         """Waits for the end, which the server pushes, and returns the record, however the job ended.
@@ -316,6 +329,7 @@ class Job(Generic[R]):
     dependencies_sync = sync_method(dependencies)
     dependents_sync = sync_method(dependents)
     logs_sync = sync_method(logs)
+    progress_token_sync = sync_method(progress_token)
     wait_sync = sync_method(wait)
     result_sync = sync_method(result)
     cancel_sync = sync_method(cancel)

@@ -258,6 +258,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
     "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and bulk operations"),
     "tasks": KeySpec("tasks", "hash", "worker", PERMANENT, "task -> schema and defaults, as workers publish them"),
+    "progress_secret": KeySpec("progress_secret", "string", "client", PERMANENT, "signs progress tokens"),
     "tokens": KeySpec("tokens", "hash", "server", PERMANENT, "API token -> hash of its secret, role, queues, expiry"),
     "token_uses": KeySpec("token_uses", "hash", "server", PERMANENT, "API token -> when it was last used, ms"),
     "session": KeySpec("session:{name}", "string", "server", "12 h", "a login, by the hash of its cookie"),

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Protocol, Self
 
 import msgspec
 from fastapi import APIRouter, Header, Query
@@ -25,7 +25,7 @@ from rota.core.ids import JobRef
 from rota.errors import InvalidOption, RotaError, StoreError
 from rota.server import serializers
 from rota.server.http.problem_responses import Problem, problem_of
-from rota.server.request_context_and_permissions import RequestContext, Viewer
+from rota.server.request_context_and_permissions import RequestContext, Server, Viewer
 from rota.server.schemas.common import FullId, QueueName
 from rota.server.shared_event_reader import PACE_S, merge_events
 
@@ -105,9 +105,19 @@ async def follow_events(
         context.check_unlimited(" and ".join(sorted(global_topics)))
     run = await _run_of(context, job) if job is not None else None
     queues = await _queues(context, queue, job)
-    server = context.server
-    of_caller = server.readers_of[context.identity.id]
-    if context.identity.id and of_caller >= max(1, server.settings.max_readers // READERS_SHARE):
+    check_readers(context.server, context.identity.id)
+    # Errors are raised here, while the response can still have an error status.
+    position = last_event_id or after
+    given = positions_of(position) if position else None
+    await context.rota.check()
+    of_task = TaskFilter((await checked_session(context.rota)).search, task) if task is not None else None
+    return EventStream(StreamReader(context, wanted, queues, run, of_task, given))
+
+
+def check_readers(server: Server, caller: str) -> None:
+    """Refuses a stream beyond the number that all callers, or this one, may have. Raises Problem."""
+    of_caller = server.readers_of[caller]
+    if caller and of_caller >= max(1, server.settings.max_readers // READERS_SHARE):
         raise Problem(
             429,
             "too_many_readers",
@@ -121,12 +131,6 @@ async def follow_events(
             f"the limit of {server.settings.max_readers} event streams is reached: try again later",
             headers={"Retry-After": "5"},
         )
-    # Errors are raised here, while the response can still have an error status.
-    position = last_event_id or after
-    given = positions_of(position) if position else None
-    await context.rota.check()
-    of_task = TaskFilter((await checked_session(context.rota)).search, task) if task is not None else None
-    return EventStream(StreamReader(context, wanted, queues, run, of_task, given))
 
 
 async def _queues(context: RequestContext, queues: Sequence[str] | None, job: str | None) -> frozenset[str] | None:
@@ -149,10 +153,21 @@ async def _run_of(context: RequestContext, job: str) -> str | None:
     return (await context.server.job_reader.get(ref)).record.ref.run
 
 
+class MessageReader(Protocol):
+    """Yields the messages of one stream, while it is open."""
+
+    def messages(self) -> AsyncGenerator[bytes]:
+        """Yields the messages."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *_: object) -> None: ...
+
+
 class EventStream(StreamingResponse):
     """The response: sends the messages of a reader, and disconnects a client that reads nothing."""
 
-    def __init__(self, reader: StreamReader) -> None:
+    def __init__(self, reader: MessageReader) -> None:
         self._reader = reader
         super().__init__(
             reader.messages(),

@@ -1,6 +1,7 @@
 """Progress tokens: permit a browser to follow the progress of one job until a time. Signed, and stored nowhere.
 
-A token is `rota_job_<job and expiry>.<signature>`. The secret is in the store: whoever can read that can read all jobs.
+A token is `rota_job_<job and expiry>.<signature>`. The secret is in the store: a program that can read it can read all
+jobs.
 """
 
 from __future__ import annotations

@@ -6,14 +6,15 @@ import shlex
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from zipfile import ZipFile
 
 import httpx2 as httpx
 import pytest
 
-from tests.newcomer.conftest import ROOT, Install, build
+from tests.newcomer.conftest import ROOT, Install, Newcomer, build
 
 pytestmark = pytest.mark.timeout(600)
 STATIC = Path("src", "rota", "server", "static")
@@ -94,24 +95,63 @@ def first_page(words: Sequence[str | Path], folder: Path, environment: dict[str,
             server.terminate()
 
 
-def test_a_reader_of_the_tutorial_gets_through_it_with_the_wheel(
-    dist: Path, tmp_path: Path, install: Install, clean_environment: dict[str, str]
-) -> None:
-    (wheel,) = dist.glob("*.whl")
-    commands = install(f"{wheel}[cli,server]")
-    folder = tmp_path / "tutorial"
-    folder.mkdir()
-    environment = {**clean_environment, "PYTHONPATH": str(tmp_path / "harness")}
-    environment["PATH"] = f"{commands}:{environment['PATH']}"
-    # Without the tree's own package beside it: what is imported is what was installed.
-    shutil.copytree(ROOT / "tests" / "docs", tmp_path / "harness" / "tests" / "docs")
-    shutil.copytree(ROOT / "tests" / "newcomer", tmp_path / "harness" / "tests" / "newcomer")
+FIRST_JOB = """
+import asyncio
+from rota import Rota
+from rota.testing import run_jobs
 
+rota = Rota()
+
+@rota.task
+async def add(a: int, b: int) -> int:
+    return a + b
+
+async def main() -> None:
+    job = await add.enqueue(1, 2)
+    await run_jobs(rota)
+    print(await job.result(timeout=60))
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_job_runs_without_a_server(
+    newcomer: Newcomer, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    started = time.monotonic()
+
+    ended = newcomer.run([newcomer.commands / "python", "-c", FIRST_JOB], tmp_path)
+
+    assert ended.stdout == "3\n", ended.stderr
+    record_property("seconds: installation of the wheel", newcomer.install_s)
+    record_property("seconds: first job, with the start of the embedded server", time.monotonic() - started)
+
+
+def test_a_reader_of_the_tutorial_gets_through_it_with_the_wheel(
+    newcomer: Newcomer, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     page = ROOT / "docs" / "tutorial.md"
-    followed = run([commands / "python", "-m", "tests.newcomer.follow_page", page, folder], folder, environment)
+    started = time.monotonic()
+
+    words = [newcomer.commands / "python", "-m", "tests.newcomer.follow_page", page, tmp_path]
+    followed = newcomer.run(words, tmp_path)
 
     assert followed.returncode == 0, f"{followed.stdout}\n{followed.stderr}"
     assert "[\"there is no account 'ann'\"]" in followed.stdout
+    record_property("seconds: tutorial", time.monotonic() - started)
+
+
+@pytest.mark.parametrize("name", ["enqueue-by-name", "large-arguments", "retries", "schedules", "workflows"])
+def test_a_reader_of_a_how_to_gets_through_it_with_the_wheel_and_without_a_server(
+    newcomer: Newcomer, tmp_path: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    page = ROOT / "docs" / "howto" / f"{name}.md"
+    started = time.monotonic()
+
+    followed = newcomer.run([newcomer.commands / "python", "-m", "tests.docs.run_page", page, tmp_path], tmp_path)
+
+    assert followed.returncode == 0, f"{followed.stdout}\n{followed.stderr}"
+    record_property(f"seconds: how-to {name}", time.monotonic() - started)
 
 
 @pytest.mark.parametrize(("target", "expected"), [("demo", False), ("test", True)])

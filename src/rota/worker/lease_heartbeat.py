@@ -76,7 +76,8 @@ class Heartbeat:
             outage_gap_ms=self._queues.durations.outage_gap_ms,
             on_separate_connection=is_separate,
         )
-        self._answered_at[queue] = sent_at
+        # A slow heartbeat is overtaken by the next one, on a separate connection.
+        self._answered_at[queue] = max(sent_at, self._answered_at.get(queue, -math.inf))
         for run, why in refused.items():
             self._dispatcher.stop_claim(queue, run, claims[run], why)
 

@@ -51,6 +51,8 @@ class Registration:
         self._bulk_resumer = bulk_resumer
         self._stop = stop
         self._started_at = time.time()
+        self._sent = 0
+        self._answered = 0
         #: The machine, pod or process that an autoscaler launched for this worker.
         self.machine = os.environ.get("ROTA_MACHINE") or socket.gethostname()
 
@@ -80,14 +82,19 @@ class Registration:
             queues.wake()
 
     async def _publish(self, info: dict[str, Any]) -> None:
+        self._sent += 1
+        number, drain_changes = self._sent, self._stop.drain_changes
         reply = await self._store.renew_registration(msgspec.json.encode(info).decode(), self.machine)
         if "workflows" in reply.due:
             self._workflow_driver.wake()
         if "operations" in reply.due:
             self._bulk_resumer.wake()
+        if number < self._answered:
+            return
+        self._answered = number
         if "drain" in reply.due:
             self._stop.drain()
-        else:
+        elif drain_changes == self._stop.drain_changes:  # else a drain was pushed after the server had answered
             self._stop.undrain()
 
     async def report_drained(self) -> bool:

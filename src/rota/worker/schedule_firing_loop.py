@@ -65,9 +65,9 @@ class Scheduler:
         """Fires the due ticks of all queues; returns the seconds until the next."""
         now = asyncio.get_running_loop().time()
         if self._look_at <= now:
+            self._look_at = now + LOOK_AGAIN_S  # before the call: a change during it makes the next round read again
             recurring = await self._schedules.queues()
             self._recurring = [queue for queue in self._queues if queue in recurring]
-            self._look_at = now + LOOK_AGAIN_S
         waits = [self._look_at - now]
         for queue in self._recurring:
             try:

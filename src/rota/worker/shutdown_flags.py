@@ -16,9 +16,12 @@ class ShutdownRequests:
         self.stop_requested = asyncio.Event()
         self.hurry_requested = asyncio.Event()
         self._stops = 0
+        #: How often a drain was requested or withdrawn.
+        self.drain_changes = 0
 
     def drain(self) -> None:
         """Requests that the worker claims no more jobs, finishes those it runs, however long that takes, and stops."""
+        self.drain_changes += 1
         self.drain_requested.set()
         self.drain_withdrawn.clear()
 
@@ -26,6 +29,7 @@ class ShutdownRequests:
         """Withdraws `drain`. Without effect on a worker that stops."""
         if self.stop_requested.is_set():
             return
+        self.drain_changes += 1
         self.drain_requested.clear()
         self.drain_withdrawn.set()
 

@@ -110,7 +110,7 @@ async def test_a_change_of_schedules_while_they_are_read_is_read_at_once(
     """The first schedule of a queue: the reply that is on its way does not name the queue yet."""
     replies = HeldReplies(ScheduleStore(store.redis, store.keys).queues)
     scheduler = Scheduler(store, ["default"])
-    monkeypatch.setattr(scheduler._schedules, "queues", replies)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(scheduler._schedules, "queues", replies)
     running = asyncio.create_task(scheduler.run())
     await eventually(lambda: len(replies.gates) == 1)
 

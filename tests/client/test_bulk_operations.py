@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota import InvalidOption, JobState, OperationNotFound, Rota, Task
+from rota import InvalidOption, Job, JobState, OperationNotFound, Rota, StoreUnavailable, Task
 from rota.client.bulk_operations import OperationDriver
 from rota.client.session import checked_session, session_of, sessions_of
 from rota.store.bulk_operation_records import HOLD_MS
 from tests.client.manual_worker import Hand
 from tests.client.test_job_listing import all_numbers, end_all, many
 from tests.eventually import eventually
+from tests.servers import OwnServers
 
 
 @pytest.fixture
@@ -234,3 +235,36 @@ async def test_what_makes_no_sense_is_refused(rota: Rota, verb: Any, asked: dict
     assert await rota.operations.list() == []
     with pytest.raises(OperationNotFound):
         await rota.operations.get("nowhere")
+
+
+async def test_an_outage_in_the_middle_of_an_operation_refuses_no_job(
+    own_server: OwnServers, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is away while the first job is cancelled. Afterwards the operation is resumed, and cancels all."""
+    server = own_server()
+    async with Rota(server.url, namespace=namespace, patience=0.2) as rota:
+
+        @rota.task
+        async def send(number: int) -> None: ...
+
+        for number in range(3):
+            await send.enqueue(number)
+        cancel = Job.cancel
+
+        async def cancel_without_server(job: Job[Any], *args: Any, **kwargs: Any) -> Any:
+            monkeypatch.setattr(Job, "cancel", cancel)
+            server.pause()
+            try:
+                return await cancel(job, *args, **kwargs)
+            finally:
+                server.resume()
+
+        monkeypatch.setattr(Job, "cancel", cancel_without_server)
+        info = await rota.operations.start("cancel", where={"state": "pending"})
+
+        with pytest.raises(StoreUnavailable):
+            await rota.operations.run(info.id)
+        info = await rota.operations.run(info.id)
+
+        assert (info.state, info.done, info.failed) == ("completed", 3, 0)
+        assert await counts(rota) == {"cancelled": 3}

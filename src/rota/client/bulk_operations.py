@@ -26,7 +26,7 @@ from rota.core.ids import JobRef, checked_queue, checked_text
 from rota.core.job_options import checked_priority
 from rota.core.job_record import JobRecord
 from rota.core.state_transitions import JobState
-from rota.errors import InvalidOption, OperationNotFound, RotaError
+from rota.errors import InvalidOption, OperationNotFound, RotaError, StoreDenied, StoreFull, StoreUnavailable
 from rota.store.bulk_operation_records import MAX_FAILURES_LISTED, BulkFailure, OperationInfo
 from rota.store.reads import Page, merge_shards
 
@@ -231,7 +231,10 @@ class OperationDriver:
         return self._redrive if info.verb == "redrive" else each
 
     async def _one(self, info: OperationInfo, record: JobRecord) -> str:
-        """Applies the operation to one job. Returns "" or the reason why it was refused."""
+        """Applies the operation to one job. Returns "" or the reason why it was refused.
+
+        Raises StoreError if the server is away, full or denies the call: no job is the reason, and none is passed over.
+        """
         job = Job[Any](self._sessions, self._encoder, record.ref)
         try:
             if info.verb == "cancel":
@@ -241,6 +244,8 @@ class OperationDriver:
             else:
                 priority, delay = info.arguments.get("priority"), info.arguments.get("delay")
                 await job.update(priority=priority, delay=delay)
+        except (StoreUnavailable, StoreFull, StoreDenied):
+            raise
         except RotaError as error:
             return str(error)
         return ""

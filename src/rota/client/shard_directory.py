@@ -76,7 +76,11 @@ class ShardDirectory:
         if read_at <= now - REFRESH_S:
             # A queue that is declared and was never used will have the declared number.
             count = await self._views.shards_of(base) or self._declared.get(base, 0)
-            self._counts[base] = (count, now)
+            known = self._counts.get(base)
+            if known is None or known[1] < now:
+                self._counts[base] = (count, now)
+            else:  # it was registered, or read again, while this call was under way
+                count = known[0]
         return shard_names(queue, count)
 
     async def names_of_all(self, queue: str | None) -> list[str]:

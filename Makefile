@@ -13,7 +13,7 @@ MODULES := web/node_modules/.stamp
 DASHBOARD := src/rota/server/static/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock servers web check test test-fast test-long chaos test-infra dist demo bench bench-peers bench-growth simulate screenshots docs dev
+.PHONY: help setup lock servers web check test test-fast test-long chaos mutants test-infra dist demo bench bench-peers bench-growth simulate screenshots docs dev
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-long: setup servers web ## The same with far more examples and longer runs
 
 chaos: setup servers ## Faults of all kinds for a minute each, and the proof from journals (ARGS="network --seed 7 --seconds 600")
 	@$(BIN)/python -m tests.crash.scenarios $(ARGS)
+
+mutants: setup ## Seed bugs one by one into a copy, and show which check notices each, in half an hour
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
 test-infra: setup ## The AWS stack of deploy/pulumi with Pulumi's mocks; installs Pulumi (270 MB)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --group infra

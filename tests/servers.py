@@ -172,8 +172,14 @@ class Server:
             log.flush()
             # Sessions of their own, so that Ctrl-C in the terminal reaches pytest alone. A setting that is refused is
             # reported on stderr, before the log file is opened.
+            # Python ignores SIGXFSZ, and so does the server then: a test may fill its disk by a limit on the file size.
             self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                restore_signals=False,
             )
         self._guard = subprocess.Popen(
             ["sh", "-c", _GUARD, str(self._process.pid), str(self.dir)],

@@ -6,6 +6,8 @@ The arena starts processes and replaces those that died. It knows no faults, and
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import random
 import signal
 import ssl
@@ -23,12 +25,29 @@ from tests.eventually import eventually
 from tests.sentinel import FailoverGroup
 from tests.servers import Server, free_port
 from tests.store.proxy import Proxy
-from tests.worker.harness import WorkerHarness, WorkerProcess
+from tests.worker.harness import ROOT, WorkerHarness, WorkerProcess
 
 TASKS: Final = "tests.crash.chaos_tasks"
 #: A turn of the driver's loop that takes longer means that the machine gave it no time: others had none either.
 STARVED_S: Final = 1.5
 WATCH_S: Final = 0.1
+
+
+def _points(*scripts: str) -> list[str]:
+    return [f"at:{when}:{script}" for script in scripts for when in ("before", "after")]
+
+
+#: Every script that a worker calls in this suite, and every one that a producer calls.
+WORKER_POINTS: Final = _points(
+    *("claim", "complete", "fail", "heartbeat", "return", "confirm_cancelled_run_stopped", "report_dead_process"),
+    *("take_outbox", "apply_parent_outcomes", "ack_outbox", "fire_schedule", "put_schedule", "apply_retention"),
+    *("renew_registration", "register_queues", "publish_tasks", "publish_failure_handlers"),
+    "remove_worker_from_queue",
+)
+PRODUCER_POINTS: Final = _points(
+    *("enqueue", "enqueue_fast", "prepare_dependents", "register_dependents", "publish_prepared_runs", "cancel"),
+    "register_queues",
+)
 
 
 class ChaosHarness(WorkerHarness):
@@ -59,11 +78,13 @@ class Arena:
         jobs: int = 100,
         settings: Mapping[str, str] | None = None,
         has_api: bool = False,
+        has_autoscaler: bool = False,
         queues: str = "default",
         tls: ssl.SSLContext | None = None,
         login: str = "",
         query: str = "",
         slots: Sequence[int] = (),
+        old_source: Path | None = None,
     ) -> None:
         self.server = server
         self.folder = folder
@@ -73,6 +94,11 @@ class Arena:
         api = {"ROTA_TEST_API": f"http://127.0.0.1:{self._api_port}"}
         self.harness = ChaosHarness(server, namespace, folder, {**api, **(settings or {})})
         self._has_api = has_api
+        self._has_autoscaler = has_autoscaler
+        self.autoscaler: WorkerProcess | None = None
+        #: One after another, again and again, in an order that follows from the seed.
+        self.crash_points = itertools.cycle(self.chance.sample(WORKER_POINTS, len(WORKER_POINTS)))
+        self.crash_points_of_producers = itertools.cycle(PRODUCER_POINTS)
         self._queues = queues
         #: Workers connect over TLS, with this login ("user:password@") and these parameters of the URL.
         self._tls = tls
@@ -80,6 +106,8 @@ class Arena:
         self._query = query
         #: The hash slots of the queue's shards.
         self.slots = list(slots)
+        #: The sources of an older version, which the first worker runs.
+        self._old_source = old_source
         self.api: WorkerProcess | None = None
         self.workers: list[WorkerProcess | None] = [None] * workers
         self.producers: list[WorkerProcess | None] = [None] * producers
@@ -97,14 +125,17 @@ class Arena:
         """Starts the workers and producers that are not running; a producer that made all its jobs is not replaced."""
         for place, worker in enumerate(self.workers):
             if worker is None or not worker.is_alive:
-                self.workers[place] = self._launch_worker(place)
+                self.workers[place] = self.launch_worker(place)
+        if self._has_autoscaler and (self.autoscaler is None or not self.autoscaler.is_alive):
+            words = ["rota.cli.main", "autoscale", f"{TASKS}:rota", "--min", "1", "--max", "2", "--interval", "0.5"]
+            self.autoscaler = self._launch([*words, "--", "--grace", "0.5", "--concurrency", "4"], "autoscaler")
         if self._has_api and (self.api is None or not self.api.is_alive):
             words = ["rota.cli.main", "server", f"{TASKS}:rota", "--port", str(self._api_port)]
             self.api = self._launch(words, "api")
         for place, producer in enumerate(self.producers):
             if producer is None or (not producer.is_alive and producer.exit_code != 0):
                 is_http = self._has_api and place == 0
-                self.producers[place] = self._launch_producer("http_producer" if is_http else "producer")
+                self.producers[place] = self.launch_producer("http_producer" if is_http else "producer")
 
     async def until_workers_run(self) -> None:
         """Waits until each worker is registered."""
@@ -122,7 +153,8 @@ class Arena:
         alive = [producer for producer in self.producers if producer and producer.is_alive]
         return self.chance.choice(alive) if alive else None
 
-    def _launch_worker(self, place: int) -> WorkerProcess:
+    def launch_worker(self, place: int, crash_point: str = "") -> WorkerProcess:
+        """Starts the worker of a place. It dies at the crash point, if one is given."""
         environment: dict[str, str] = {}
         if self.proxies:
             url = self.proxies[place].url.replace("://", f"://{self._login}")
@@ -131,19 +163,23 @@ class Arena:
         wrong_by = (0, 3 * 3600, -3 * 3600)[place % 3]
         if wrong_by:
             environment["ROTA_TEST_WRONG_CLOCK_S"] = str(wrong_by)
-        hook = "wrong_clock" if wrong_by else ""
+        if self._old_source is not None and place == 0:
+            environment["PYTHONPATH"] = os.pathsep.join([str(self._old_source), str(ROOT)])
+        hook = ",".join(filter(None, ["wrong_clock" if wrong_by else "", crash_point]))
         return self.harness.launch(
             "--grace", "0.5", queues=self._queues, concurrency=4, environment=environment, hook=hook
         )
 
-    def _launch_producer(self, kind: str) -> WorkerProcess:
+    def launch_producer(self, kind: str, environment: Mapping[str, str] | None = None) -> WorkerProcess:
+        """Starts a producer of a kind: "producer" or "http_producer"."""
         self._started += 1
         words = [f"tests.crash.chaos_{kind}", f"p{self._started}", self._seed, str(self._jobs)]
-        return self._launch(words, f"{kind}-{self._started}")
+        return self._launch(words, f"{kind}-{self._started}", environment)
 
-    def _launch(self, words: Sequence[str], name: str) -> WorkerProcess:
+    def _launch(self, words: Sequence[str], name: str, environment: Mapping[str, str] | None = None) -> WorkerProcess:
         log = self.folder / f"{name}.log"
-        process = WorkerProcess([sys.executable, "-m", *words], self.harness.environment, log)
+        command = [sys.executable, "-m", *words]
+        process = WorkerProcess(command, {**self.harness.environment, **(environment or {})}, log)
         self.harness.workers.append(process)  # which ends it
         return process
 
@@ -154,6 +190,7 @@ class Arena:
         if isinstance(self.server, Server):
             proxies = [Proxy(self.server, tls=self._tls) for _ in self.workers]
             self.proxies = [await self._stack.enter_async_context(proxy) for proxy in proxies]
+        self.harness.allow("death")
         self.replace_missing()
         await self.until_workers_run()
         self._watching = asyncio.create_task(self._watch_for_starvation())
@@ -178,7 +215,7 @@ class Arena:
                 assert producer.exit_code in (0, -signal.SIGKILL), producer.log[-3000:]
         for place, worker in enumerate(self.workers):
             if worker is None or not worker.is_alive:
-                self.workers[place] = self._launch_worker(place)
+                self.workers[place] = self.launch_worker(place)
         await eventually(self._pause_schedule, 60)
         await eventually(self._is_quiet, timeout)
 
@@ -195,6 +232,8 @@ class Arena:
             if of_queue[state]
         }
         assert not open_, open_
+        operations = await self.harness.rota.operations.list()
+        assert all(operation.has_ended for operation in operations), operations
         return True
 
     async def _watch_for_starvation(self) -> None:

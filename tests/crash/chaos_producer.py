@@ -7,6 +7,7 @@ after it was acknowledged. It ends after so many jobs, or when the driver create
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sys
 from collections.abc import Awaitable, Callable
@@ -22,10 +23,12 @@ from tests.crash.chaos_tasks import (
     fail_for_good,
     rota,
     work,
+    work_alone,
     work_in_process,
     work_in_thread,
 )
 from tests.crash.journal import Journal
+from tests.worker.fault_injection import at_point
 
 journal = Journal(FOLDER, "producer")
 SECONDS: Final = (0.0, 0.0, 0.01, 0.05, 0.3)
@@ -55,6 +58,7 @@ class Producer:
             (1, self._at_most_once),
             (1, self._cancelled),
             (1, self._many),
+            (1, self._cancel_in_bulk),
         ]
         if not SHARDS:  # on a sharded queue a job has an id or a lock, not both
             self._kinds.append((3, self._locked))
@@ -123,6 +127,16 @@ class Producer:
         for job in jobs:
             self._acknowledged(job, "completed")
 
+    async def _cancel_in_bulk(self) -> None:
+        """A bulk operation, which workers carry out, whichever of them die on the way."""
+        tag = self._next_id()
+        await asyncio.gather(
+            *(self._enqueue(work, self._work(), expected="cancelled", tags=[tag], delay=10) for _ in range(10))
+        )
+        with suppress(StoreError):
+            operation = await rota.operations.start("cancel", where={"tag": tag, "queue": "default"})
+            journal.write("operation", id=operation.id)
+
     async def _enqueue(
         self,
         task: Task[Any, Any, Any],
@@ -168,7 +182,7 @@ class Producer:
         return f"{self._name}-{self._made}"
 
     def _any_task(self) -> Task[Any, Any, Any]:
-        return self._chance.choice([work, work, work, work_in_thread, work_in_process])
+        return self._chance.choice([work, work, work_alone, work_in_thread, work_in_process])
 
     def _work(self, **more: Any) -> Work:
         return Work(self._chance.choice(SECONDS), **more)
@@ -177,6 +191,8 @@ class Producer:
 async def main() -> None:
     """Runs one producer."""
     name, seed, jobs = sys.argv[1:]
+    if point := os.environ.get("ROTA_TEST_CRASH_POINT"):
+        at_point(point)()
     async with rota:
         await Producer(name, seed, int(jobs)).run()
 

@@ -111,6 +111,14 @@ def work_in_process(ctx: Context, todo: Work) -> dict[str, Any]:
         return which
 
 
+@rota.task(max_stalls=STALLS, timeout=TIMEOUT_S, retry=RETRY, keep=KEEP, per_worker=1)
+async def work_alone(ctx: Context, todo: Work) -> dict[str, Any]:
+    """Never twice in one worker at the same time."""
+    with _journalled(ctx, todo, "work_alone") as which:
+        await asyncio.sleep(todo.seconds)
+        return which
+
+
 @rota.task(max_stalls=STALLS, timeout=TIMEOUT_S, retry=1, keep=KEEP)
 async def fail_for_good(ctx: Context, todo: Work) -> dict[str, Any]:
     """Becomes a dead letter, whose failure handler runs."""

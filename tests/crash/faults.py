@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -18,10 +19,13 @@ from tests.crash.journal import now_ns
 from tests.eventually import eventually, eventually_sync
 from tests.sentinel import FailoverGroup
 from tests.servers import Server
+from tests.worker.harness import WorkerProcess
 
 Fault = Callable[[Arena], Awaitable[None]]
 #: Longer than a lease, so that others run the jobs meanwhile; and shorter.
 FREEZES_S: Final = (0.3, 6.0)
+#: How long a process may take to come to its crash point.
+REACHED_S: Final = 12.0
 #: About how long a loading server takes, and how many bytes of its log a command takes.
 LOADING_US: Final = 2_000_000
 COMMAND_BYTES: Final = 150
@@ -131,6 +135,52 @@ async def freeze_producer(arena: Arena) -> None:
     """SIGSTOP to a producer in the middle of its calls."""
     if producer := arena.any_producer():
         await _freeze(arena, "freeze_producer", family(producer.pid))
+
+
+@_fault
+async def crash_worker_at_point(arena: Arena) -> None:
+    """A worker dies right before or after the next script of the list, at its first call of it."""
+    point = next(arena.crash_points)
+    place = arena.chance.randrange(len(arena.workers))
+    if (worker := arena.workers[place]) is not None and worker.is_alive:
+        arena.journal.write("fault", name="kill_supervisor", pids=[worker.pid], is_kill=True)
+        worker.kill()
+    crashing = arena.workers[place] = arena.launch_worker(place, point)
+    await _crash(arena, crashing, point)
+
+
+@_fault
+async def crash_producer_at_point(arena: Arena) -> None:
+    """The same with a producer."""
+    point = next(arena.crash_points_of_producers)
+    await _crash(arena, arena.launch_producer("producer", {"ROTA_TEST_CRASH_POINT": point}), point)
+
+
+async def _crash(arena: Arena, process: WorkerProcess, point: str) -> None:
+    with suppress(AssertionError):  # it may never come to this point
+        await eventually(lambda: not process.is_alive, REACHED_S)
+    if process.is_alive:
+        process.kill()
+        arena.journal.write("point", name=point, is_reached=False)
+        return
+    arena.journal.write("fault", name=f"crash {point.removeprefix('at:')}", pids=[process.pid], is_kill=True)
+    arena.journal.write("point", name=point, is_reached=process.exit_code == -signal.SIGKILL)
+
+
+@_fault
+async def kill_autoscaler(arena: Arena) -> None:
+    """SIGKILL to the autoscaler, whose workers are processes of its own."""
+    if arena.autoscaler is not None and arena.autoscaler.is_alive:
+        pids = [process.pid for process in family(arena.autoscaler.pid)]
+        arena.journal.write("fault", name="kill_autoscaler", pids=pids, is_kill=True)
+        arena.autoscaler.kill()
+
+
+@_fault
+async def freeze_autoscaler(arena: Arena) -> None:
+    """SIGSTOP to the autoscaler."""
+    if arena.autoscaler is not None and arena.autoscaler.is_alive:
+        await _freeze(arena, "freeze_autoscaler", family(arena.autoscaler.pid)[:1])
 
 
 @_fault
@@ -252,6 +302,20 @@ async def fill_memory(arena: Arena) -> None:
             await asyncio.sleep(arena.chance.choice((0.5, 2.0)))
         finally:
             await _tell(server, "CONFIG", "SET", "maxmemory", "0")
+
+
+@_fault
+async def fill_disk(arena: Arena) -> None:
+    """No byte more fits on the disk: the server refuses writes (MISCONF) until there is room again."""
+    server = server_of(arena)
+    size = max(file.stat().st_size for file in server.dir.rglob("*.aof"))
+    _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    async with _journalled(arena, "fill_disk"):
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, most))
+        try:
+            await asyncio.sleep(arena.chance.choice((1.0, 3.0)))
+        finally:
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
 
 
 @_fault

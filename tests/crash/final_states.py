@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
 from rota import JobNotFound
+from rota.client.session import checked_session
 from rota.store.keys import is_permanent
 from tests.crash.chaos_arena import Arena
 from tests.crash.journal import Entry
@@ -36,6 +37,11 @@ async def journal_final_states(arena: Arena, entries: Sequence[Entry]) -> None:
             await _journal_final_state(arena, job, run)
 
     await asyncio.gather(*(one(job, run) for job, run in sorted(named)))
+    for entry in entries:
+        if entry.kind == "operation":
+            operation = await arena.harness.rota.operations.get(entry["id"])
+            if not operation.has_ended:
+                arena.journal.write("problem", message=f"stuck: bulk operation {operation.id} is {operation.state}")
     for info in await arena.harness.rota.queues():
         arena.journal.write("totals", queue=info.name, counts=info.counts, totals=info.totals)
 
@@ -78,6 +84,18 @@ def store_problems(server: Server, namespace: str, queues: Sequence[str]) -> Ite
         driver.redis.close()
 
 
+async def _discard_prepared_runs(arena: Arena, server: Server, queues: Sequence[str]) -> None:
+    """Lets more than a minute pass for dependents that their producers prepared before they died."""
+    store = (await checked_session(arena.harness.rota)).store
+    with server.client() as client:
+        for queue in queues:
+            key = arena.harness.key("prepared", queue)
+            for run in cast("list[bytes]", client.zrange(key, 0, -1)):
+                client.zadd(key, {run: 1})
+            while await store.apply_retention(queue):
+                pass
+
+
 async def leftover_keys(arena: Arena, server: Server, queues: Sequence[str]) -> list[str]:
     """Deletes every job, and returns the keys of these queues that are still there."""
     for queue in queues:
@@ -88,6 +106,7 @@ async def leftover_keys(arena: Arena, server: Server, queues: Sequence[str]) -> 
             cursor = page.cursor
             if not cursor:
                 break
+    await _discard_prepared_runs(arena, server, queues)
     left: list[str] = []
     with server.client() as client:
         for key in client.scan_iter(match=f"{arena.harness.namespace}:*", count=1_000):

@@ -228,6 +228,20 @@ def _was_cut_off(facts: Facts, attempt: Attempt, at_ns: int) -> bool:
     return any(abs(entry.at_ns - at_ns) < AFTER_FAULT_NS for entry in facts.of_kind("starved"))
 
 
+def no_worker_exceeds_its_limit(facts: Facts) -> Iterator[str]:
+    """Of a task with `per_worker=1`, a worker runs one job at a time."""
+    by_worker: dict[int, list[Attempt]] = defaultdict(list)
+    for attempts in facts.attempts.values():
+        for attempt in attempts:
+            if attempt.begin["task"] == "work_alone":
+                by_worker[attempt.begin["supervisor"]].append(attempt)
+    for attempts in by_worker.values():
+        ordered = sorted(attempts, key=lambda attempt: attempt.begin.at_ns)
+        for first, second in itertools.pairwise(ordered):
+            if first.end is not None and first.end.at_ns > second.begin.at_ns:
+                yield f"limit: {second.key} ran beside {first.key} in one worker"
+
+
 def at_most_once_starts_at_most_once(facts: Facts) -> Iterator[str]:
     """A job that may run only once is started once at most."""
     for entry in facts.acknowledged:
@@ -305,6 +319,7 @@ INVARIANTS: Final[Mapping[str, Callable[[Facts], Iterator[str]]]] = {
         nothing_starts_before_its_dependencies,
         no_lock_has_two_holders,
         no_id_has_two_holders,
+        no_worker_exceeds_its_limit,
         at_most_once_starts_at_most_once,
         no_update_is_lost,
         a_call_makes_one_job,

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import secrets
 import ssl
+import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -28,9 +31,12 @@ from tests.crash.faults import CLOCK_KEY
 from tests.sentinel import failover_group
 from tests.server.certificates import make_certificate
 from tests.servers import OwnServers
+from tests.worker.harness import ROOT
 
 Servers = Callable[["Scenario", OwnServers, Path, str], AbstractAsyncContextManager[Mapping[str, Any]]]
 SHARDS: Final = 4
+#: The oldest commit that can run the tasks of this suite. Needs a clone with history.
+OLD_VERSION: Final = "1ff7529"
 PASSWORD: Final = "secret"
 WORKERS: Final = (
     *("kill_supervisor", "kill_host", "kill_runner", "kill_producer", "stop_worker"),
@@ -70,6 +76,19 @@ async def one_server_with_tls_and_users(
 
 
 @asynccontextmanager
+async def one_server_with_an_old_worker(
+    scenario: Scenario, own_server: OwnServers, folder: Path, namespace: str
+) -> AsyncGenerator[Mapping[str, Any]]:
+    """The same; one of the workers runs an older version, as during a rolling upgrade."""
+    archive = await asyncio.to_thread(
+        subprocess.run, ["git", "archive", OLD_VERSION, "src"], cwd=ROOT, capture_output=True, check=True
+    )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder / "old", filter="data")
+    yield {"server": own_server("valkey", tcp=False, **scenario.config), "old_source": folder / "old" / "src"}
+
+
+@asynccontextmanager
 async def sentinels(
     scenario: Scenario, own_server: OwnServers, folder: Path, namespace: str
 ) -> AsyncGenerator[Mapping[str, Any]]:
@@ -97,6 +116,7 @@ class Scenario:
     faults: tuple[str, ...]
     config: Mapping[str, str] = field(default_factory=dict[str, str])
     has_api: bool = False
+    has_autoscaler: bool = False
     may_lose: bool = False
     may_roll_back: bool = False
 
@@ -111,6 +131,12 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "api": Scenario(one_server, ("kill_api", "freeze_api", "kill_producer", "kill_server"), ALWAYS, has_api=True),
     # A SIGKILL leaves what was written to the file; what was replied to and not yet written is gone.
     "everysec": Scenario(one_server, ("kill_server", "kill_host"), EVERYSEC, may_lose=True, may_roll_back=True),
+    "points": Scenario(one_server, (*["crash_worker_at_point"] * 3, "crash_producer_at_point"), ALWAYS),
+    "disk": Scenario(one_server, ("fill_disk", "kill_host"), EVERYSEC),
+    "autoscaler": Scenario(
+        one_server, ("kill_autoscaler", "freeze_autoscaler", "kill_host", "kill_server"), ALWAYS, has_autoscaler=True
+    ),
+    "versions": Scenario(one_server_with_an_old_worker, (*WORKERS, "kill_server", "flush_scripts"), ALWAYS),
     "tls": Scenario(one_server_with_tls_and_users, (*NETWORK, "kill_host", "kill_server"), ALWAYS),
     "sentinel": Scenario(sentinels, ("fail_over", "kill_host", "freeze_host"), may_roll_back=True),
     "cluster": Scenario(cluster, ("kill_node", "move_slot", "kill_host", "freeze_supervisor", "kill_producer")),
@@ -123,7 +149,15 @@ async def run(
     """Runs one scenario, and checks the invariants."""
     scenario = SCENARIOS[name]
     async with scenario.servers(scenario, own_server, folder, namespace) as given:
-        arena = Arena(folder=folder, namespace=namespace, seed=seed, jobs=jobs, has_api=scenario.has_api, **given)
+        arena = Arena(
+            folder=folder,
+            namespace=namespace,
+            seed=seed,
+            jobs=jobs,
+            has_api=scenario.has_api,
+            has_autoscaler=scenario.has_autoscaler,
+            **given,
+        )
         async with arena:
             await inject(arena, scenario.faults, seconds=seconds)
             return await examine(arena, seed=seed, may_lose=scenario.may_lose, may_roll_back=scenario.may_roll_back)

@@ -81,6 +81,13 @@ BAD: Final[list[tuple[str, list[Entry]]]] = [
         "at_most_once_starts_at_most_once",
         [acknowledged(expected="once"), begin(1), begin(2, fence=2), end(3, fence=2), final(fence=2)],
     ),
+    (
+        "no_worker_exceeds_its_limit",
+        [
+            *(begin(1, task="work_alone"), begin(2, task="work_alone", fence=2, job=OTHER)),
+            *(end(3), end(4, fence=2, job=OTHER)),
+        ],
+    ),
     ("no_update_is_lost", [acknowledged(expected="shared", version=2), begin(1, version=1), end(2)]),
     ("a_call_makes_one_job", [begin(1, key="k"), end(2), begin(3, key="k", fence=2, job=OTHER), end(4, job=OTHER)]),
     (

@@ -18,7 +18,7 @@ from typing import Any, Final
 from rota.cli.main import main
 from rota.core.worker_durations import WorkerDurations
 from rota.store.claim_replies import ClaimedJob
-from rota.store.redis.retrying_client import RedisClient, ScriptCall
+from rota.store.redis.retrying_client import Argument, RedisClient, ScriptCall
 from rota.worker import dispatcher, registration_loop
 from rota.worker.claim_report_loop import ClaimReportLoop
 from rota.worker.current_durations import CurrentDurations
@@ -241,6 +241,50 @@ def _around_script(wanted: str, *, is_before: bool, is_guarded: bool = False) ->
     RedisClient.run = watched
 
 
+def at_point(point: str) -> Callable[[], None]:
+    """Dies right before, or right after, the first call of a script, however it is sent: "at:before:claim"."""
+    _, when, script = point.split(":")
+
+    def patch() -> None:
+        def die_at(scripts: Sequence[str], moment: str) -> None:
+            if moment == when and script in scripts and _may():
+                die()
+
+        run, run_many, run_apart = RedisClient.run, RedisClient.run_many, RedisClient.run_on_separate_connection
+
+        async def watched_run(self: RedisClient, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+            die_at([name], "before")
+            answer = await run(self, name, keys, arguments)
+            die_at([name], "after")
+            return answer
+
+        async def watched_many(self: RedisClient, calls: Sequence[ScriptCall]) -> list[Any]:
+            die_at([call.script for call in calls], "before")
+            answers = await run_many(self, calls)
+            die_at([call.script for call in calls], "after")
+            return answers
+
+        async def watched_apart(
+            self: RedisClient, name: str, keys: Sequence[str], arguments: Sequence[Argument]
+        ) -> Any:
+            die_at([name], "before")
+            answer = await run_apart(self, name, keys, arguments)
+            die_at([name], "after")
+            return answer
+
+        RedisClient.run, RedisClient.run_many = watched_run, watched_many
+        RedisClient.run_on_separate_connection = watched_apart
+
+    return patch
+
+
+def hook_of(name: str) -> Callable[[], None]:
+    """The hook of a name: one of HOOKS, or a point before or after a script."""
+    if name in HOOKS:
+        return HOOKS[name]
+    return at_point(name) if name.startswith("at:") else around(name)
+
+
 def _around_calls(
     before: Callable[[list[str]], bool] | None, after: Callable[[list[str], list[Any]], bool] | None
 ) -> None:
@@ -286,7 +330,7 @@ HOOKS: Final[dict[str, Callable[[], None]]] = {
 
 
 if __name__ == "__main__":
-    chosen = sys.argv.pop(1)
-    (HOOKS[chosen] if chosen in HOOKS else around(chosen))()
+    for chosen in sys.argv.pop(1).split(","):
+        hook_of(chosen)()
     sys.argv[0] = "rota"
     main()

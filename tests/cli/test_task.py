@@ -27,6 +27,16 @@ def test_a_task_that_never_ran_is_refused(cli: Cli) -> None:
     assert "no queue has had a job of task 'nothing': check the name, or give the queue" in refused.err
 
 
+def test_a_deploy_is_marked(cli: Cli, hand: Hand) -> None:
+    made = cli.json("annotate", "release 42", "--code-version", "v42")
+    said = cli.run("annotate", "partner is down", "--queue", "mail").out
+
+    deploy, note = hand.rota.annotations.list_sync()
+    assert (made["text"], deploy.kind, deploy.version, deploy.queue) == ("release 42", "deploy", "v42", "")
+    assert (note.kind, note.queue) == ("note", "mail")
+    assert said.endswith(": partner is down\n")
+
+
 def test_the_note_of_a_paused_queue_is_kept(cli: Cli, hand: Hand) -> None:
     hand.add.enqueue_sync(1)
     cli.run("queue", "pause", "default", "--note", "release")

@@ -31,6 +31,10 @@ HIDDEN: Final = {
     "schedule_id": "nightly",
     "operation_id": "OPERATION",
     "task": "hidden",
+    "key": "slow_queue:other",
+    "annotation_id": "0000000000000000",
+    "token_id": "000000000000",
+    "name": "hidden",
 }
 RULE: Final = {"rule": {"every": 60}, "type": "t"}
 #: Route -> bodies that it would accept, if what they name were in scope.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from redis.crc import key_slot
 
 from rota.core.dependencies import Parent, may_fail
+from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.ids import JobRef, checked_queue
 from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
@@ -19,6 +20,8 @@ from rota.core.schedule import Every, Schedule
 from rota.core.shards import shard_names
 from rota.core.worker_durations import DurationSettings
 from rota.errors import InvalidOption
+from rota.store.annotations import Annotation, AnnotationStore
+from rota.store.attention import AttentionStore
 from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore, OperationInfo
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWithParents, ParentOutcome
@@ -135,6 +138,11 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await access.count_failed_login("127.0.0.1")
     await access.store_response("name", b"{}")
     await access.append_audit("ada", b"{}")
+    await access.save_view("name", b"{}")
+    await AnnotationStore(driver.redis_client, driver.keys).add(Annotation(id="a"), announced_version="v1")
+    attention = AttentionStore(driver.redis_client, driver.keys)
+    await attention.record(["slow_queue:mail"])
+    await attention.acknowledge("slow_queue:mail", Acknowledgement(by="ada", at=1))
     operation = OperationInfo(id="o", verb="cancel", where={"state": "pending"}, created_at=driver.now())
     await BulkOperationStore(driver.redis_client, driver.keys).open(operation)
     driver.advance(3_600_000)

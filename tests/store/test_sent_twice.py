@@ -10,12 +10,15 @@ from typing import Any, Final
 import pytest
 
 from rota.core.dependencies import known
+from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
 from rota.core.same_id_policy import Update
 from rota.core.worker_durations import DurationSettings
 from rota.core.workflow_record_and_decisions import StepRecord
 from rota.errors import JobNotFound
+from rota.store.annotations import Annotation, AnnotationStore
+from rota.store.attention import AttentionStore
 from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, ParentOutcome
@@ -185,6 +188,14 @@ async def _undo_workflow(scene: Scene) -> str:
     return (await driver.flow("w")).state
 
 
+def annotations_of(scene: Scene) -> AnnotationStore:
+    return AnnotationStore(scene.driver.redis_client, scene.driver.keys)
+
+
+def attention_of(scene: Scene) -> AttentionStore:
+    return AttentionStore(scene.driver.redis_client, scene.driver.keys)
+
+
 Act = Callable[[Scene], Awaitable[Any]]
 NO_ANSWER: Final = "no answer is compared"
 EQUAL: Final = "equal"
@@ -277,6 +288,13 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
     "open": (lambda s: s.driver.client.pause_queue(QUEUE, wanted="open"), EQUAL, ()),
     "pause_or_resume_task": (lambda s: s.driver.client.pause_task(QUEUE, "noop"), EQUAL, ()),
     "pause_or_resume_task open": (lambda s: s.driver.client.resume_task(QUEUE, "noop"), EQUAL, ()),
+    "annotate": (lambda s: annotations_of(s).add(Annotation(id="a")), EQUAL, ()),
+    "record_findings": (lambda s: attention_of(s).record(["slow_queue:mail"]), NO_ANSWER, ("findings",)),
+    "acknowledge_finding": (
+        lambda s: attention_of(s).acknowledge("slow_queue:mail", Acknowledgement(by="ada", at=1)),
+        EQUAL,
+        (),
+    ),
     "watch_run_end": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "remove_worker_from_queue": (lambda s: s.driver.worker().store.leave_queue(QUEUE), EQUAL, ("idle",)),
     "apply_retention": (lambda s: s.driver.client.apply_retention(QUEUE), EQUAL, ()),

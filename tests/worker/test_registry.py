@@ -33,6 +33,15 @@ async def test_a_worker_is_listed_alive_with_its_queues_and_what_it_runs(harness
     harness.allow("running")
 
 
+async def test_the_workers_of_a_new_version_mark_its_deploy_once(harness: WorkerHarness) -> None:
+    first, second = [await harness.start(environment={"ROTA_CODE_VERSION": "v42"}) for _ in range(2)]
+
+    (mark,) = await harness.program.rota.annotations.list()
+
+    assert (mark.kind, mark.version, mark.text, mark.by) == ("deploy", "v42", "deploy v42", "worker")
+    assert {(await harness.info(worker)).info["code_version"] for worker in (first, second)} == {"v42"}
+
+
 @pytest.mark.requirement("S2-23", "S3-14")
 async def test_a_worker_that_stopped_says_so_and_is_still_listed(harness: WorkerHarness) -> None:
     """Keep recent ones; expiry would hide them."""

@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "dead": "Show, redrive and delete dead letters.",
     "workers": "List workers with their running jobs; drain or undrain one.",
     "top": "Show live queues and workers.",
+    "annotate": "Mark this moment on the charts, such as a deploy.",
     "events": "Print events as they occur.",
     "settings": "Show and change the durations that all workers share.",
     "doctor": "Check the server and the state of the queues.",

@@ -65,24 +65,31 @@ class QueueLoad(msgspec.Struct, frozen=True):
 
 
 async def read_metrics(
-    session: Session, *, queue: str | None, task: str | None, since: Seconds | datetime, step: Seconds | None
+    session: Session,
+    *,
+    queue: str | None,
+    task: str | None,
+    since: Seconds | datetime,
+    step: Seconds | None,
+    until: datetime | None = None,
 ) -> Series:
     """See `Rota.metrics`."""
-    now = await session.views.now()
+    clock = await session.views.now()
+    now = clock if until is None else min(clock, checked_time_ms(until, "until"))
     start = checked_time_ms(since, "since") if isinstance(since, datetime) else now - to_ms(since, "since")
     if start >= now:
-        raise InvalidOption("since", f"{since!r} is not in the past")
-    is_fine = start >= now - MINUTES_KEPT * MINUTE_MS
+        raise InvalidOption("since", f"{since!r} is not {'in the past' if until is None else 'before until'}")
+    is_fine = start >= clock - MINUTES_KEPT * MINUTE_MS
     unit, unit_ms = ("minute", MINUTE_MS) if is_fine else ("hour", HOUR_MS)
     step_ms = unit_ms if step is None else to_ms(step, "step")
     if step_ms == 0 or step_ms % unit_ms:
         kept = "whole minutes" if is_fine else "whole hours: minutes are kept for a day"
         raise InvalidOption("step", f"{step!r} is not a number of {kept}")
-    start = max(start, now - HOURS_KEPT * HOUR_MS) // step_ms * step_ms
+    start = max(start, clock - HOURS_KEPT * HOUR_MS) // step_ms * step_ms
     if (now - start) / step_ms > MAX_POINTS:
         raise InvalidOption("step", f"{step!r} makes more than {MAX_POINTS:,} points")
     # A step that is longer than the retention begins before the first stored minute or hour.
-    first = max(start, now - (MINUTES_KEPT if is_fine else HOURS_KEPT) * unit_ms)
+    first = max(start, clock - (MINUTES_KEPT if is_fine else HOURS_KEPT) * unit_ms)
     found = await session.counters.read(await _names(session, queue), unit, first // unit_ms, now // unit_ms)
     of_one = partial(series, since=start, until=now, step_ms=step_ms, unit_ms=unit_ms, queue=queue, task=task)
     intervals = sum(len(counter.intervals) for counter in found)

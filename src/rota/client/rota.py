@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
+from rota.client.annotations import Annotations
 from rota.client.announced_tasks import AnnouncedTasks
 from rota.client.bulk_operations import Operations
 from rota.client.context import Context
@@ -123,6 +124,7 @@ class Rota:
         self.workflows = Workflows(self._sessions)
         self.schedules = Schedules(self._enqueuer)
         self.scaling = Scaling(self._sessions)
+        self.annotations = Annotations(self._sessions)
         self.settings = NamespaceSettings(self._sessions)
 
     @property
@@ -528,14 +530,18 @@ class Rota:
         task: str | None = None,
         since: Seconds | datetime = 3600,
         step: Seconds | None = None,
+        until: datetime | None = None,
     ) -> Series:
         """Returns a series of counts, wait times and run times since a time, or for that many seconds back.
 
+        It ends at `until`, by default now.
         For one queue or all, one task or all. Minutes are kept for a day, hours for 30 days; the default step is a
         minute where minutes are kept, else an hour. Tasks beyond the first hundred of a queue are summed up as task
         "__other__".
         """
-        return await read_metrics(await self._sessions.checked(), queue=queue, task=task, since=since, step=step)
+        return await read_metrics(
+            await self._sessions.checked(), queue=queue, task=task, since=since, step=step, until=until
+        )
 
     async def metrics_by_task(self, *, queue: str | None = None, since: Seconds = 3600) -> dict[str, dict[str, Counts]]:
         """Returns queue -> task -> counts for that many seconds back, to the minute, or beyond a day to the hour."""

@@ -22,6 +22,8 @@ from rota.core.encrypted_values import Codec
 from rota.core.ids import DEFAULT_QUEUE, JobRef
 from rota.core.job_record import JobRecord
 from rota.errors import StoreError, StoreUnsupported
+from rota.store.annotations import AnnotationStore
+from rota.store.attention import AttentionStore
 from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore
 from rota.store.carry_out_workflow_decisions import WorkflowStore
@@ -68,6 +70,8 @@ class Session:
         self.operations = BulkOperationStore(store.redis, store.keys)
         self.schedules = ScheduleStore(store.redis, store.keys)
         self.scaling = ScalingStore(store.redis, store.keys)
+        self.annotations = AnnotationStore(store.redis, store.keys)
+        self.attention = AttentionStore(store.redis, store.keys)
         self.settings = SettingsStore(store.redis, store.keys)
         self.dependencies = store.dependencies
         self.workflows = WorkflowStore(store)

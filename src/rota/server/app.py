@@ -21,6 +21,9 @@ from rota.server.http.idempotency_key import HEADER, REPLAYED
 from rota.server.http.security_headers import SecurityHeaders
 from rota.server.request_context_and_permissions import Server
 from rota.server.routes import (
+    annotations,
+    api_tokens,
+    attention,
     audit_log,
     bulk_operations,
     dead_letters,
@@ -35,6 +38,7 @@ from rota.server.routes import (
     openapi_document,
     overview,
     queues,
+    saved_views,
     scaling,
     schedules,
     search_suggestions,
@@ -66,6 +70,10 @@ ROUTERS: Final = (
     audit_log.router,
     health.router,
     overview.router,
+    attention.router,
+    annotations.router,
+    saved_views.router,
+    api_tokens.router,
     search_suggestions.router,
     metrics.router,
     scaling.router,

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from rota.core.format_iso_time import iso_time, iso_time_or_none
-from rota.core.health.finding import Finding
 from rota.core.health.queue_rules import drain_ms
 from rota.core.health.situation import RunningJob
 from rota.core.health.usual_values import Usual
@@ -48,7 +47,7 @@ def detail_json(
     detail: Detail,
     pending: int | None,
     workers: Sequence[WorkerInfo],
-    found: Sequence[Finding],
+    findings: Sequence[dict[str, Any]],
     may_see: Callable[[str], bool],
 ) -> dict[str, Any]:
     """Returns the parts that queues and tasks have in common.
@@ -79,7 +78,7 @@ def detail_json(
         "longest_running": [_running_line_json(job, detail.at) for job in detail.running[:LISTED]],
         "workers": [_worker_json(worker, may_see) for worker in workers],
         "schedules": [_schedule_json(one) for one in detail.schedules],
-        "findings": [serializers.finding_json(one) for one in found],
+        "findings": findings,
     }
 
 

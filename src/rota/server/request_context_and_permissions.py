@@ -17,6 +17,7 @@ from rota.client.queue_metrics import read_minutes
 from rota.client.record_audit_entry import record_change
 from rota.client.rota import Rota
 from rota.client.session import checked_session, sessions_of
+from rota.core.health.acknowledgement import FindingState
 from rota.core.health.finding import Finding
 from rota.core.ids import checked_queue
 from rota.core.job_record import JobRecord
@@ -48,6 +49,7 @@ _Values: TypeAlias = Mapping[str, Any] | None
 #: Lifetimes of cached values.
 OVERVIEW_S: Final = 0.5
 HEALTH_S: Final = 2.0
+FINDING_STATES_S: Final = 10.0
 SERVER_STATUS_S: Final = 15.0
 SUGGESTIONS_S: Final = 5.0
 FORECAST_S: Final = 1.0
@@ -73,6 +75,7 @@ class Server:
         self.server_status = TtlCache(partial(read_server_status, rota), SERVER_STATUS_S)
         self.suggestions = TtlCache(rota.suggestions, SUGGESTIONS_S)
         self.forecast = TtlCache(rota.schedules.forecast, FORECAST_S)
+        self.finding_states = TtlCache(self._finding_states, FINDING_STATES_S)
         self.minutes = TtlCache(self._minutes, SERVER_STATUS_S)
         self.health_reader = HealthReader(rota)
         self.details = DetailCache(DetailReader(rota, self.health_reader))
@@ -86,6 +89,10 @@ class Server:
 
     async def _findings(self) -> list[Finding]:
         return await self.health_reader.findings(await self.overview.get(), await self.server_status.get())
+
+    async def _finding_states(self) -> tuple[int, Mapping[str, FindingState]]:
+        found = await self.health.get()
+        return await (await checked_session(self.rota)).attention.record([one.key for one in found])
 
     async def _minutes(self) -> dict[str, list[Counts]]:
         return await read_minutes(await checked_session(self.rota), SPARK_MINUTES)

@@ -17,6 +17,7 @@ from rota.client.redrive_jobs_and_workflow_steps import REDRIVABLE
 from rota.client.schedules import ScheduleInfo
 from rota.core.attempts_from_history import Attempt, attempts_of
 from rota.core.format_iso_time import iso_time, iso_time_or_none
+from rota.core.health.acknowledgement import Acknowledgement, FindingState
 from rota.core.health.finding import Finding
 from rota.core.ids import decode_run
 from rota.core.job_record import ErrorRecord, HistoryEntry, JobRecord
@@ -317,6 +318,7 @@ def worker_json(
         "rss_bytes": info.get("rss_bytes", 0),
         "started_at": iso_time_or_none(info.get("started_at")),
         "version": info.get("version", ""),
+        "code_version": info.get("code_version") or None,
         "actions": ["drain"] if _is_drainable(found, identity) else [],
     }
 
@@ -481,8 +483,17 @@ def operation_json(info: OperationInfo) -> dict[str, Any]:
     }
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Returns a finding."""
+def acknowledgement_json(one: Acknowledgement) -> dict[str, Any]:
+    """Returns an acknowledgement."""
+    return {"by": one.by, "at": iso_time(one.at), "until": iso_time_or_none(one.until), "note": one.note}
+
+
+def finding_json(finding: Finding, states: Mapping[str, FindingState], now: int) -> dict[str, Any]:
+    """Returns a finding with its state at a moment."""
+    state = states.get(finding.key)
+    acknowledged = state.acknowledgement if state is not None else None
+    if acknowledged is not None and not acknowledged.covers(finding, now):
+        acknowledged = None
     return {
         "key": finding.key,
         "kind": finding.kind,
@@ -498,8 +509,8 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "names": finding.names,
         "value": finding.value,
         "usual": finding.usual,
-        "since": None,
-        "acknowledged": None,
+        "since": iso_time(state.since) if state is not None else None,
+        "acknowledged": acknowledgement_json(acknowledged) if acknowledged is not None else None,
     }
 
 

@@ -26,6 +26,10 @@ class TtlCache(Generic[T]):
             task = self._reading = asyncio.create_task(self._load(), name="rota-cached")
         return await asyncio.shield(task)
 
+    def forget(self) -> None:
+        """Drops the value: the next caller reads it again."""
+        self._reading = None
+
     async def _load(self) -> T:
         value = await self._read()
         self._until = asyncio.get_running_loop().time() + self._fresh_s

@@ -35,7 +35,7 @@ _WRITERS: Final = {
     **dict.fromkeys(
         (
             *("worker", "renew_registration", "drain_worker", "bulk", "bar_machine", "take_planner_lease"),
-            *("record_scaling_decision", "save_launch", "change_scaling_settings"),
+            *("record_scaling_decision", "save_launch", "change_scaling_settings", "annotate"),
         ),
         (AclRole.WORKER, AclRole.API),
     ),

@@ -109,6 +109,20 @@ class HttpServerStore:
         )
         return response if before is None else before
 
+    # --- saved views of the dashboard --------------------------------------------------------------------------
+
+    async def saved_views(self) -> dict[str, bytes]:
+        """All saved views: name -> record."""
+        return read_hash(await self._redis.command("HGETALL", self._keys.shared("saved_views")))
+
+    async def save_view(self, name: str, record: bytes) -> None:
+        """Stores a view, or replaces it."""
+        await self._redis.command("HSET", self._keys.shared("saved_views"), name, record)
+
+    async def delete_view(self, name: str) -> bool:
+        """Deletes a view. False if there is none of that name."""
+        return bool(await self._redis.command("HDEL", self._keys.shared("saved_views"), name))
+
     # --- audit -------------------------------------------------------------------------------------------------
 
     async def append_audit(self, caller: str, entry: bytes) -> None:

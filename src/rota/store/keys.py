@@ -264,6 +264,25 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
     "session": KeySpec("session:{name}", "string", "server", "12 h", "a login, by the hash of its cookie"),
     "login_failures": KeySpec("login_failures:{name}", "string", "server", "60 s", "failed logins from one address"),
     "http_reply": KeySpec("http_reply:{name}", "string", "server", "24 h", "reply to a POST with an idempotency key"),
+    "annotations": KeySpec("annotations", "zset", "annotate", PERMANENT, "annotation, JSON -> when, ms; 5,000 at most"),
+    "code_versions": KeySpec(
+        "code_versions",
+        "hash",
+        "annotate",
+        PERMANENT,
+        'code version -> when a worker announced it last, ms; " latest": the version marked last',
+    ),
+    "findings": KeySpec(
+        "findings", "hash", "server", PERMANENT, "finding -> since when, and when it was found last, ms; for 15 min"
+    ),
+    "acknowledgements": KeySpec(
+        "acknowledgements",
+        "hash",
+        "server",
+        "with its finding",
+        "finding -> who acknowledged it, when, why and until when, JSON",
+    ),
+    "saved_views": KeySpec("saved_views", "hash", "server", PERMANENT, "saved view -> its filters, JSON"),
     "audit": KeySpec("audit", "stream", "server", "capped", "logins and changes: who, from where, before and after"),
     "audit_callers": KeySpec(
         "audit_callers", "zset", "server", "with its entries", "caller -> number of its audit entries"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import time
 from importlib.metadata import version
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from rota.errors import StoreError
+from rota.store.annotations import Annotation, AnnotationStore
 from rota.store.job_store import JobStore
 from rota.store.namespace_settings import SettingsStore
 from rota.worker.bulk_resumer import BulkResumer
@@ -30,6 +32,7 @@ VERSION: Final = version("rota")
 #: Twice within the ten seconds after which a worker without a registration is shown as DEAD.
 REGISTER_S: Final = 5.0
 _MAX_JOBS_SHOWN: Final = 100
+MAX_CODE_VERSION: Final = 100
 
 
 class Registration:
@@ -54,7 +57,22 @@ class Registration:
         self._sent = 0
         self._answered = 0
         #: The machine, pod or process that an autoscaler launched for this worker.
+        #: The version of the program, as its deployment names it.
+        self.code_version = os.environ.get("ROTA_CODE_VERSION", "")[:MAX_CODE_VERSION]
         self.machine = os.environ.get("ROTA_MACHINE") or socket.gethostname()
+
+    async def announce_code_version(self) -> None:
+        """Marks a deploy on the charts, if no worker has announced this version before."""
+        if self.code_version:
+            mark = Annotation(
+                id=secrets.token_hex(8),
+                kind="deploy",
+                text=f"deploy {self.code_version}",
+                version=self.code_version,
+                by="worker",
+            )
+            annotations = AnnotationStore(self._store.redis, self._store.keys)
+            await annotations.add(mark, announced_version=self.code_version)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -134,4 +152,5 @@ class Registration:
             "rss_bytes": sum(map(rss_bytes, pids)),
             "started_at": round(self._started_at * 1000),
             "version": VERSION,
+            "code_version": self.code_version,
         }

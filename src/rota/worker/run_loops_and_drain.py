@@ -204,6 +204,7 @@ class Supervisor:
         await self._put_schedules()
         self.state = "active"
         await self._registration.register()
+        await self._registration.announce_code_version()
         queues = ", ".join(self.shown_queues)
         slots = self.running.slots
         logger.info("worker %s serves %s with %d slots on %s", self.id, queues, slots, self._rota.address)

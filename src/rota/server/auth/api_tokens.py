@@ -56,6 +56,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     expires_at: int | None = None
     limits: Limits = NO_LIMITS
+    #: Who created it over HTTP; "" for the command line.
+    created_by: str = ""
 
 
 class TokenInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ class TokenInfo(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None
     last_used: int | None
     is_expired: bool
+    created_by: str = ""
 
 
 class TokenNotFound(InvalidOption):
@@ -95,6 +98,7 @@ class Tokens:
         tasks: Sequence[str] = (),
         lifetime_s: float | None = None,
         limits: Limits = NO_LIMITS,
+        created_by: str = "",
     ) -> tuple[str, Token]:
         """Creates a token. Returns its secret text, which cannot be read again, and the stored token."""
         if role not in list(Role):
@@ -116,6 +120,7 @@ class Tokens:
             created_at=now,
             expires_at=None if lifetime_s is None else now + round(lifetime_s * 1000),
             limits=_checked_limits(limits),
+            created_by=created_by,
         )
         await store.put_token(token_id, msgspec.json.encode(token))
         return f"rota_{token_id}_{secret}", token
@@ -139,6 +144,7 @@ class Tokens:
                     expires_at=token.expires_at,
                     last_used=last_used,
                     is_expired=_is_expired(token, now),
+                    created_by=token.created_by,
                 )
             )
         return sorted(found, key=lambda token: (token.created_at, token.id))

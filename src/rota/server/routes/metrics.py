@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -12,6 +13,7 @@ from rota.core.format_iso_time import iso_time
 from rota.core.metric_series import Counts, Series
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
 from rota.server import serializers
+from rota.server.enqueue_requests import read_time
 from rota.server.queue_and_task_details import points_json
 from rota.server.request_context_and_permissions import Viewer, json_response
 from rota.server.schemas.common import QueueName
@@ -38,13 +40,29 @@ async def metrics_history(
     step: Annotated[
         int | None, Query(ge=60, le=30 * 86400, description="Step in seconds: whole minutes, or whole hours.")
     ] = None,
+    until: Annotated[str | None, Query(max_length=64, description="End of the time span; by default now.")] = None,
+    compare: Annotated[
+        Literal["day", "week"] | None, Query(description="Also the same span of the day or the week before.")
+    ] = None,
 ) -> Response:
-    """Returns throughput, failures, wait and run times per step. Minutes are kept for 24 hours, hours for 30 days."""
+    """Returns throughput, failures, wait and run times per step. Minutes are kept for 24 hours, hours for 30 days.
+
+    What is compared is older, so its steps may be longer: `step_ms` of `previous`.
+    """
     if queue is not None:
         context.check_queue(queue)
     elif context.identity.queues:
         context.check_unlimited("the history of all queues")
-    series = await context.rota.metrics(queue=queue, task=type, since=since, step=step)
+    last = read_time(until, "until") if until is not None else None
+    first = since if last is None else last - timedelta(seconds=since)
+    series = await context.rota.metrics(queue=queue, task=type, since=first, step=step, until=last)
+    previous = None
+    if compare is not None:
+        back = timedelta(days=1 if compare == "day" else 7)
+        earlier = datetime.fromtimestamp(series.until / 1000, UTC) - back
+        previous = await context.rota.metrics(
+            queue=queue, task=type, since=earlier - timedelta(seconds=since), until=earlier
+        )
     return json_response(
         {
             "queue": queue,
@@ -53,8 +71,18 @@ async def metrics_history(
             "since": iso_time(series.since),
             "until": iso_time(series.until),
             **await compute(len(series.points), _points_and_total, series),
+            "previous": await _previous_json(previous) if previous is not None else None,
         }
     )
+
+
+async def _previous_json(series: Series) -> dict[str, Any]:
+    return {
+        "step_ms": series.step_ms,
+        "since": iso_time(series.since),
+        "until": iso_time(series.until),
+        **await compute(len(series.points), _points_and_total, series),
+    }
 
 
 def _points_and_total(series: Series) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Response
 from rota.client.overview import Overview
 from rota.client.queue_metrics import QueueLoad
 from rota.core.format_iso_time import iso_time
+from rota.core.health.acknowledgement import is_acknowledged
 from rota.core.health.finding import Finding
 from rota.core.health.queue_rules import drain_ms
 from rota.core.health.verdict import verdict
@@ -33,12 +34,13 @@ async def show_overview(context: Viewer) -> Response:
     minutes = await server.minutes.get()
     loads = overview.loads
     found = [one for one in await server.health.get() if may_see_finding(context, one)]
-    line = verdict(found)
+    now, states = await server.finding_states.get()
+    line = verdict(one for one in found if not is_acknowledged(one, states, now))
     alive = [worker for worker in overview.workers if worker.status == "ALIVE"]
     body: dict[str, Any] = {
         "at": iso_time(overview.at),
         "verdict": {"level": line.level, "text": line.text},
-        "attention": [serializers.finding_json(one) for one in found],
+        "attention": [serializers.finding_json(one, states, now) for one in found],
         "stats": serializers.stats_json({state: sum(load.counts[state] for load in loads) for state in JobState}),
         "last_5m": serializers.counts_json(add_counts(load.last_5m for load in loads)),
         "arrivals_per_second": sum(load.arrivals_per_second for load in loads),

@@ -40,7 +40,8 @@ async def show_queue_detail(context: Viewer, queue: QueuePath) -> Response:
     """Returns what the queue does now: rates, durations, errors, slowest jobs, workers, schedules, findings."""
     queue = base_of(await context.known_queue(queue))
     server = context.server
-    found = [one for one in await server.health.get() if one.queue == queue]
+    now, states = await server.finding_states.get()
+    found = [serializers.finding_json(one, states, now) for one in await server.health.get() if one.queue == queue]
     detail = await server.details.get(queue, None)
     overview = await server.overview.get()
     pending = sum(load.counts["pending"] for load in overview.loads if load.queue == queue)

@@ -39,7 +39,12 @@ async def show_task_detail(context: Viewer, task: TaskPath, queue: QueueName | N
     """Returns what the task does now, in one queue or in all: rates, durations, errors, slowest jobs, findings."""
     _check_queue(context, queue)
     server = context.server
-    found = [one for one in await server.health.get() if one.task == task and queue in (None, one.queue)]
+    now, states = await server.finding_states.get()
+    found = [
+        serializers.finding_json(one, states, now)
+        for one in await server.health.get()
+        if one.task == task and queue in (None, one.queue)
+    ]
     detail = await server.details.get(queue, task)
     queues = [one for one in detail.queues if queue in (None, one)]
     if not queues and not await server.catalog.has(task):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from rota.server.schemas.common import ResponseBody
+from pydantic import Field
+
+from rota.server.schemas.common import RequestBody, ResponseBody
 
 
 class HealthResponse(ResponseBody):
@@ -22,6 +24,22 @@ class Acknowledgement(ResponseBody):
     #: Snoozed until then; null: until the finding ends.
     until: str | None
     note: str
+
+
+class Acknowledge(RequestBody):
+    """An acknowledgement."""
+
+    #: What is being done.
+    note: Annotated[str, Field(max_length=500)] = ""
+    #: Only for this time, in seconds; by default until the finding ends.
+    snooze_s: Annotated[float, Field(ge=60, le=30 * 86400, allow_inf_nan=False)] | None = None
+
+
+class AcknowledgeResponse(ResponseBody):
+    """The acknowledgement of a finding."""
+
+    key: str
+    acknowledged: Acknowledgement | None
 
 
 class Finding(ResponseBody):

@@ -38,6 +38,16 @@ class MetricPoint(MetricCounts):
     completed_per_second: float
 
 
+class PreviousMetrics(ResponseBody):
+    """The same span of an earlier day or week."""
+
+    step_ms: int
+    since: str
+    until: str
+    points: list[MetricPoint]
+    total: MetricCounts
+
+
 class MetricsResponse(ResponseBody):
     """Counts per step. The last step may still be running."""
 
@@ -48,6 +58,8 @@ class MetricsResponse(ResponseBody):
     until: str
     points: list[MetricPoint]
     total: MetricCounts
+    #: Null unless `compare` is given.
+    previous: PreviousMetrics | None
 
 
 class TaskMetrics(MetricCounts):

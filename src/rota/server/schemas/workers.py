@@ -42,6 +42,8 @@ class Worker(ResponseBody):
     started_at: str | None
     #: Version of Rota.
     version: str
+    #: Version of the program, from ROTA_CODE_VERSION.
+    code_version: str | None
     #: Actions that its state allows and that affect only queues visible to the caller.
     actions: list[Literal["drain"]]
 

@@ -2,6 +2,7 @@
 -- the first claim), index, score in the index, error, progress, result, history, and what blocks it. Nil for an
 -- unknown run. Arguments are cut to `max_arguments` bytes, if given: the record is read as a whole all the same, so
 -- its full length counts towards the bytes of the call.
+-- @include paused_task_of_run
 -- @include read_fields_of_run_record
 -- @include read_job_record
 
@@ -21,9 +22,8 @@ local function blocked_by(run)
   if wanted > 0 then
     return "after " .. wanted .. " " .. table.concat(redis.call("HRANDFIELD", K.parents .. ":" .. run, 3), " ")
   end
-  for _, task in ipairs(redis.call("HKEYS", K.paused_tasks)) do
-    if redis.call("ZSCORE", K.paused_runs .. ":" .. task, run) then return "task_paused " .. task end
-  end
+  local paused_task = paused_task_of(run)
+  if paused_task then return "task_paused " .. paused_task end
   local lock = redis.call("HGET", K.locked, run)
   local occupant = lock and redis.call("HGET", K.locks, lock)
   if not occupant then return "" end

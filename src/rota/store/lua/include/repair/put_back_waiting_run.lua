@@ -3,6 +3,7 @@
 -- before; a new job has it in its index alone, so without that it is due now.
 -- @include format_integer
 -- @include now_ms
+-- @include paused_task_of_run
 -- @include pending_score
 -- @include put_into_scheduled_pending_or_lock_lane
 -- @include scheduled_score
@@ -20,14 +21,15 @@ local function score_of_waiting_run(f)
   return pending_score(priority_of(f), tonumber(string.match(f.head or "", " (%d+)$") or now_ms()))
 end
 
--- Returns why a run is blocked: "same_id", "parents"; nil if nothing but its lock can block it.
+-- Returns why a run is blocked: "same_id", "parents", "task_paused"; nil if nothing but its lock can block it.
 local function why_blocked(run)
   local holder = redis.call("HGET", K.follows, run)
   if holder and string.match(redis.call("HGET", K.follow_ups, holder) or "", "^%S+") == run
     and (redis.call("ZSCORE", K.processing, holder) or redis.call("ZSCORE", K.stopping, holder)) then
     return "same_id"
   end
-  return redis.call("EXISTS", K.parents .. ":" .. run) == 1 and "parents" or nil
+  if redis.call("EXISTS", K.parents .. ":" .. run) == 1 then return "parents" end
+  return paused_task_of(run) and "task_paused" or nil
 end
 
 -- Returns how many runs became pending.

@@ -1,0 +1,144 @@
+"""The attention list: acknowledge, snooze, note; and marks, saved views and tokens, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rota import Rota
+from rota.core.health.acknowledgement import Acknowledgement
+from rota.core.health.finding import Finding
+from rota.server import Role, create_app
+from rota.server.auth.api_tokens import Tokens
+from tests.metric_history import ended, write_hours, write_minutes, write_usual_days
+from tests.server.api import Api, open_api
+from tests.servers import Server
+
+KEY = "slow_queue:mail"
+
+
+@pytest.fixture
+def slow_mail(rota: Rota, valkey: Server) -> None:
+    write_usual_days(rota, valkey, "mail", task="send", run_ms=116)
+    write_minutes(rota, valkey, "mail", ended(40, 3_500), task="send", minutes_ago=[1, 2, 3])
+
+
+async def attention(api: Api) -> tuple[str, dict[str, Any]]:
+    answer = await api.ask("GET", "/api/overview")
+    return answer["verdict"]["text"], next(one for one in answer["attention"] if one["key"] == KEY)
+
+
+@pytest.mark.usefixtures("slow_mail")
+async def test_an_acknowledged_finding_is_listed_and_does_not_count(api: Api) -> None:
+    line, found = await attention(api)
+    assert line == "Degraded: mail 30 × slower than usual"
+    assert (bool(found["since"]), found["acknowledged"]) == (True, None)
+
+    await api.ask("POST", f"/api/attention/{KEY}/acknowledge", json={"note": "partner is slow"})
+    line, found = await attention(api)
+
+    assert line == "Healthy"
+    assert (found["acknowledged"]["note"], found["acknowledged"]["until"]) == ("partner is slow", None)
+    assert found["acknowledged"]["by"]
+
+    await api.ask("DELETE", f"/api/attention/{KEY}/acknowledge")
+    assert (await attention(api))[0] == "Degraded: mail 30 × slower than usual"
+
+
+@pytest.mark.usefixtures("slow_mail")
+async def test_a_finding_is_snoozed_for_a_time(api: Api) -> None:
+    answer = await api.ask("POST", f"/api/attention/{KEY}/acknowledge", json={"snooze_s": 3600})
+
+    assert answer["acknowledged"]["until"] > answer["acknowledged"]["at"]
+    assert (await attention(api))[0] == "Healthy"
+
+
+async def test_a_finding_that_does_not_exist_is_not_acknowledged(api: Api) -> None:
+    await api.ask("POST", "/api/attention/slow_queue:none/acknowledge", json={}, status=404)
+
+
+def test_an_acknowledgement_ends_at_its_time_and_when_the_finding_gets_worse() -> None:
+    def finding(level: Any) -> Finding:
+        return Finding(key="k", kind="error_rate", level=level, subject="mail", phrase="", detail="")
+
+    snoozed = Acknowledgement(by="ana", at=1, until=10, level="warn")
+
+    assert snoozed.covers(finding("warn"), 9)
+    assert snoozed.covers(finding("notice"), 9)
+    assert not snoozed.covers(finding("warn"), 10)
+    assert not snoozed.covers(finding("fail"), 9)
+
+
+async def test_deploys_and_notes_are_marked_and_listed_by_time(api: Api) -> None:
+    past = {"text": "release 41", "kind": "deploy", "version": "41", "at": "2026-01-01T03:00:00Z"}
+    made = (await api.ask("POST", "/api/annotations", json=past, status=201))["annotation"]
+    await api.ask("POST", "/api/annotations", json={"text": "partner is down", "queue": "mail"}, status=201)
+
+    listed = (await api.ask("GET", "/api/annotations"))["annotations"]
+    of_images = (await api.ask("GET", "/api/annotations", params={"queue": "images"}))["annotations"]
+    lately = (await api.ask("GET", "/api/annotations", params={"since": "2026-02-01T00:00:00Z"}))["annotations"]
+
+    assert [(one["text"], one["kind"], one["version"]) for one in listed] == [
+        ("release 41", "deploy", "41"),
+        ("partner is down", "note", None),
+    ]
+    assert [one["text"] for one in of_images] == ["release 41"]
+    assert [one["text"] for one in lately] == ["partner is down"]
+    await api.ask("DELETE", f"/api/annotations/{made['id']}")
+    await api.ask("DELETE", f"/api/annotations/{made['id']}", status=404)
+    await api.ask("POST", "/api/annotations", json={"text": "x", "at": "03:00"}, status=422)
+
+
+async def test_a_history_ends_where_it_is_told_to_and_has_the_day_before(api: Api, rota: Rota, valkey: Server) -> None:
+    write_hours(rota, valkey, "mail", ended(7, 100), task="send", hours_ago=[24, 25])
+    write_minutes(rota, valkey, "mail", ended(5, 100), task="send", minutes_ago=[70])
+    params = {"queue": "mail", "since": 3600}
+
+    now = await api.ask("GET", "/api/metrics/history", params={**params, "compare": "day"})
+    hour_ago = await api.ask("GET", "/api/metrics/history", params={**params, "until": now["since"]})
+
+    assert (now["total"]["completed"], hour_ago["total"]["completed"]) == (0, 5)
+    assert hour_ago["until"] <= now["since"]
+    assert now["previous"]["step_ms"] == 3_600_000
+    assert now["previous"]["total"]["completed"] in (7, 14)
+    assert hour_ago["previous"] is None
+
+
+async def test_tokens_are_created_listed_and_revoked(rota: Rota) -> None:
+    text = (await Tokens(rota).create(Role.ADMIN, name="boss"))[0]
+    async with open_api(create_app(rota), token=text) as admin:
+        asked = {"role": "viewer", "name": "colleague", "queues": ["mail"], "expires_s": 3600}
+        made = await admin.ask("POST", "/api/tokens", json=asked, status=201)
+        async with open_api(create_app(rota), token=made["secret"]) as colleague:
+            await colleague.ask("GET", "/api/queues")
+            await colleague.ask("GET", "/api/tokens", status=403)
+        listed = (await admin.ask("GET", "/api/tokens"))["tokens"]
+        found = next(one for one in listed if one["name"] == "colleague")
+        assert (found["role"], found["queues"], found["created_by"]) == ("viewer", ["mail"], "boss")
+        assert (bool(found["last_used"]), bool(found["expires_at"])) == (True, True)
+        assert made["secret"] not in str(listed)
+
+        await admin.ask("DELETE", f"/api/tokens/{found['id']}")
+        await admin.ask("DELETE", f"/api/tokens/{found['id']}", status=404)
+        assert [one["name"] for one in (await admin.ask("GET", "/api/tokens"))["tokens"]] == ["boss"]
+        await admin.ask("POST", "/api/tokens", json={"role": "viewer", "queues": ["a b"]}, status=422)
+
+
+async def test_an_admin_limited_to_some_queues_creates_no_tokens(rota: Rota) -> None:
+    text = (await Tokens(rota).create(Role.ADMIN, queues=["mail"]))[0]
+    async with open_api(create_app(rota), token=text) as limited:
+        await limited.ask("POST", "/api/tokens", json={"role": "admin"}, status=403)
+        await limited.ask("GET", "/api/tokens", status=403)
+
+
+async def test_views_are_saved_replaced_and_deleted(api: Api) -> None:
+    await api.ask("PUT", "/api/views/failed mail", json={"page": "/jobs", "search": {"state": "FAILED"}})
+    await api.ask("PUT", "/api/views/failed mail", json={"page": "/jobs", "search": {"queue": "mail"}})
+
+    (view,) = (await api.ask("GET", "/api/views"))["views"]
+
+    assert (view["name"], view["page"], view["search"]) == ("failed mail", "/jobs", {"queue": "mail"})
+    await api.ask("PUT", "/api/views/large", json={"page": "/jobs", "search": {"text": "x" * 5_000}}, status=413)
+    await api.ask("DELETE", "/api/views/failed mail")
+    await api.ask("DELETE", "/api/views/failed mail", status=404)

@@ -83,7 +83,10 @@ async def test_arguments_that_do_not_fit_the_announced_schema_are_refused_and_no
 async def test_a_task_that_no_worker_has_announced_is_refused_with_the_most_similar_name(
     rota: Rota, resize: str
 ) -> None:
-    with pytest.raises(UnknownTask, match=r"'resise' \(did you mean 'resize'\?\); announced tasks: resize\. Start"):
+    with pytest.raises(
+        UnknownTask,
+        match=r"has announced the task 'resise' \(did you mean 'resize'\?\); announced tasks: resize\. Start",
+    ):
         await rota.send("resise", width=640)
 
 

@@ -81,7 +81,7 @@ def test_the_sample_application_can_be_imported(tmp_path: Path) -> None:
         check=False,
     )
 
-    assert (ended.stdout, ended.stderr) == ("9 2\n", "")
+    assert (ended.stdout, ended.stderr) == ("10 2\n", "")
 
 
 def _pyright(program: Path) -> Iterator[Said]:

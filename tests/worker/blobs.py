@@ -34,6 +34,12 @@ def length(blobs: list[Blob]) -> int:
     return sum(len(blob.read_sync()) for blob in blobs)
 
 
+@rota.task
+async def count(number: int) -> int:
+    """Takes no blob."""
+    return number
+
+
 @rota.task(retry=1)
 async def refuse(blob: Blob) -> None:
     """Always fails."""

@@ -13,7 +13,20 @@ from pathlib import Path
 import pytest
 import redis
 
-from rota import Blob, BlobNotFound, Every, InvalidArguments, InvalidJob, Job, JobFailed, PayloadTooLarge, Reject, Rota
+from rota import (
+    Blob,
+    BlobNotFound,
+    ConfigurationError,
+    Every,
+    InvalidArguments,
+    InvalidJob,
+    InvalidOption,
+    Job,
+    JobFailed,
+    PayloadTooLarge,
+    Reject,
+    Rota,
+)
 from rota.client.blob_transfer import MAX_STORED_BYTES
 from rota.client.encryption import VARIABLE, new_key
 from rota.client.session import session_of, sessions_of
@@ -216,7 +229,7 @@ async def test_misuse_of_blobs_is_refused_before_anything_is_stored(harness: Wor
 
     with pytest.raises(InvalidArguments, match="the file was changed"):
         await tasks.digest.enqueue(blob)
-    with pytest.raises(InvalidArguments, match="takes a Blob, which a Python program has to enqueue"):
+    with pytest.raises(InvalidArguments, match=r"takes a Blob: pass Blob\(data\)"):
         await tasks.digest.enqueue("not a blob")
     with pytest.raises(InvalidArguments, match=r"Expected `str`.*note"):
         await tasks.digest.enqueue(Blob(b""), note=Blob(b""))
@@ -228,10 +241,16 @@ async def test_misuse_of_blobs_is_refused_before_anything_is_stored(harness: Wor
         harness.rota.workflow("w").step(tasks.digest.call(Blob(b"")))
     with pytest.raises(InvalidJob, match="a schedule cannot have a Blob"):
         await harness.rota.schedules.put("s", Every(60), tasks.digest.call(Blob(b"")))
+    with pytest.raises(InvalidArguments, match="only be given to a parameter of type Blob"):
+        await (await tasks.count.enqueue(1)).update(args=[Blob(b"")])
+    with pytest.raises(InvalidOption, match="blobs"):
+        Rota(blobs=5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigurationError, match="nonsense"):
+        Rota(blobs="nonsense://x/y")
     with pytest.raises(TypeError, match=r"Blob\.from_file\(path\)"):
         Blob("talk.mp4")  # pyright: ignore[reportArgumentType]
 
-    assert (await harness.rota.jobs()).jobs == []
+    assert [job.task for job in (await harness.rota.jobs()).jobs] == ["count"]
 
 
 async def test_a_copy_of_the_arguments_does_not_give_access_to_the_blob_of_another_job(harness: WorkerHarness) -> None:

@@ -45,8 +45,8 @@ class AnnouncedTasks:
         if announced is None:
             names = ", ".join(sorted(self._known)) or "none"
             raise UnknownTask(
-                f"no worker has announced the task {name!r}{did_you_mean(name, self._known)}; "
-                f"announced tasks: {names}. Start a worker that has it"
+                f"no worker on {self._client.sessions.address} has announced the task {name!r}"
+                f"{did_you_mean(name, self._known)}; announced tasks: {names}. Start a worker that has it"
             )
         return make_stand_in(self._client, name, announced, CheckedSignature)
 

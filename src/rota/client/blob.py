@@ -118,7 +118,7 @@ class Blob:
         try:
             reference = msgspec.convert(value, BlobReference)
         except msgspec.ValidationError as error:
-            raise ValueError(f"takes a Blob, which a Python program has to enqueue: {error}") from error
+            raise ValueError("takes a Blob: pass Blob(data) or Blob.from_file(path)") from error
         blob = cls(b"", name=reference.name)
         blob._data, blob._reference, blob.size = None, reference, reference.size
         return blob

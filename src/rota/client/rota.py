@@ -106,7 +106,7 @@ class Rota:
             url,
             namespace,
             codec=codec,
-            blobs=None if blobs is None else ExternalBlobs(blobs),
+            blobs=None if blobs is None else ExternalBlobs(checked_text(blobs, "blobs")),
             durability=checked_durability(durability),
             replicas=replicas,
             patience=patience,

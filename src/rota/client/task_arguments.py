@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from rota.client.blob import Blob
+from rota.client.blob import Blob, find_blobs
 from rota.client.context import Context
 from rota.client.depends import Depends, Provided, is_context
 from rota.core.encrypted_values import check_not_marked
@@ -131,7 +131,7 @@ class Signature:
             else:
                 encoded = encode_arguments(args, kwargs)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InvalidArguments(self._task, f"arguments are not JSON: {error}") from error
+            raise InvalidArguments(self._task, _why_not_json(args, kwargs, error)) from error
         check_not_marked(self._task, encoded)
         self._check(encoded, is_positional=not kwargs)
         if self._untyped:
@@ -332,6 +332,12 @@ class Signature:
             return msgspec.convert(value, annotation, str_keys=True, dec_hook=decode_hook)
         except msgspec.ValidationError as error:
             raise self._misfit(error, name) from error
+
+
+def _why_not_json(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> str:
+    if any(find_blobs([args, kwargs])):
+        return "a Blob can only be given to a parameter of type Blob, and only when its job is enqueued"
+    return f"arguments are not JSON: {error}"
 
 
 def _is_untyped(annotation: Any) -> bool:

@@ -27,7 +27,7 @@ from rota.store.keys import tag_of
 from tests.cluster.nodes import Cluster
 from tests.crash.chaos import Outcome, examine, inject
 from tests.crash.chaos_arena import Arena
-from tests.crash.faults import CLOCK_KEY
+from tests.crash.server_faults import CLOCK_KEY
 from tests.sentinel import failover_group
 from tests.server.certificates import make_certificate
 from tests.servers import OwnServers

@@ -9,7 +9,6 @@ scope, and carries out every action on the real scripts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
 from typing import Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -260,94 +259,6 @@ class Model:
         """Time passes, in which a worker renews nothing: its leases run out, and those of the others do not."""
         jobs = tuple(job._replace(is_expired=True) if _is_leased(job, worker) else job for job in state.jobs)
         return Step(Action("expire", worker), state._replace(jobs=jobs, expiries_left=state.expiries_left - 1))
-
-
-def violation(before: State, step: Step) -> str:
-    """What a step violates; "" if nothing."""
-    after, action = step.state, step.action
-    for number, (was, job) in enumerate(zip(before.jobs, after.jobs, strict=True)):
-        if was.state != "absent" and job.state == "absent":
-            return f"job {number} is lost"
-        if was.state == "completed" and job.state != "completed":
-            return f"job {number} was completed, and is {job.state}"
-        if job.state == "processing" and was.fence > job.fence:
-            return f"the fence of job {number} went back"
-        owners = {w for w, own in enumerate(after.workers) for held in own.held if held[:2] == (number, job.fence)}
-        if job.state == "processing" and owners - {job.owner}:
-            return f"the claim of job {number} belongs to {sorted(owners)}"
-    if action.name == "report" and action.verb == "complete" and step.reply == "ok":
-        was = before.jobs[action.job]
-        fence = before.workers[action.worker].held[action.place].fence
-        if was.state == "completed":
-            return f"job {action.job} was completed twice"
-        if was.started > fence:
-            return f"job {action.job} was completed by fence {fence}, after {was.started} had been started"
-    if action.name.startswith("claim") and not action.is_lost and isinstance(step.reply, tuple):
-        old = {held[:2] for held in before.workers[action.worker].held}
-        new = [held for held in after.workers[action.worker].held if held[:2] not in old and not held.sent]
-        for held in new:
-            if before.jobs[held.job].started >= held.fence:
-                return f"job {held.job} was started twice, or under an older fence"
-            if after.jobs[held.job][1:3] != (action.worker, held.fence):
-                return f"worker {action.worker} starts job {held.job} without owning it"
-    return ""
-
-
-def is_stuck(model: Model, state: State) -> str:
-    """Which job does not end although every lease runs out and a new worker claims what there is; "" if none."""
-    jobs = tuple(job._replace(is_expired=job.state == "processing") for job in state.jobs)
-    swept, *_ = model.reap(state._replace(jobs=jobs))
-    left = [number for number, job in enumerate(swept.jobs) if job.state == "processing"]
-    return f"jobs {left} are stuck" if left else ""
-
-
-def normalized(state: State) -> State:
-    """The same state with the smallest numbers, and without what the store remembers and nothing will ask for."""
-    workers = tuple(_normalized_worker(own, number, state.jobs) for number, own in enumerate(state.workers))
-    fences = {own.reply_fence for own in workers} | {held.fence for own in workers for held in own.held}
-    fences |= {fence for job in state.jobs for fence in (job.fence, job.started)} | {0}
-    rank = {fence: number for number, fence in enumerate(sorted(fences))}
-    jobs = tuple(job._replace(fence=rank[job.fence], started=rank[job.started]) for job in state.jobs)
-    return state._replace(
-        jobs=jobs,
-        fence=max(rank.values()),
-        workers=tuple(
-            own._replace(
-                reply_fence=rank[own.reply_fence],
-                held=tuple(held._replace(fence=rank[held.fence]) for held in own.held),
-            )
-            for own in workers
-        ),
-    )
-
-
-def _normalized_worker(own: WorkerState, number: int, jobs: tuple[StoredJob, ...]) -> WorkerState:
-    is_asked_for = own.is_unanswered and own.reply_call == own.call
-    if not is_asked_for and own.given_up != own.reply_call:
-        own = own._replace(reply_call=0, reply_fence=0, reply_jobs=())
-    owned = tuple(
-        job for job in own.reply_jobs if jobs[job].state == "processing" and jobs[job][1:3] == (number, own.reply_fence)
-    )
-    own = own._replace(reply_jobs=owned)
-    if not owned:
-        own = own._replace(reply_fence=0, reply_call=own.reply_call if is_asked_for else 0)
-    if own.given_up not in (own.call, own.reply_call):
-        own = own._replace(given_up=0)
-    if not own.is_unanswered and own.given_up == own.call and own.reply_call != own.call:
-        own = own._replace(given_up=0)
-    rank = {call: place for place, call in enumerate(sorted({0, own.reply_call, own.given_up, own.call}))}
-    return own._replace(call=rank[own.call], reply_call=rank[own.reply_call], given_up=rank[own.given_up])
-
-
-def symmetric(state: State) -> State:
-    """The least of the states that differ only in which worker is which."""
-    return min(_permuted(state, order) for order in permutations(range(len(state.workers))))
-
-
-def _permuted(state: State, order: tuple[int, ...]) -> State:
-    place = {worker: new for new, worker in enumerate(order)} | {-1: -1}
-    jobs = tuple(job._replace(owner=place[job.owner]) for job in state.jobs)
-    return state._replace(jobs=jobs, workers=tuple(state.workers[worker] for worker in order))
 
 
 def _is_leased(job: StoredJob, worker: int) -> bool:

@@ -7,18 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.properties.claim_model import (
-    Model,
-    Scope,
-    State,
-    StoredJob,
-    first_state,
-    is_stuck,
-    normalized,
-    symmetric,
-    violation,
-)
+from tests.properties.claim_invariants import is_stuck, violation
+from tests.properties.claim_model import Model, Scope, State, StoredJob, first_state
 from tests.properties.claim_replay import ClaimReplay
+from tests.properties.claim_symmetry import normalized, symmetric
 from tests.properties.explore import Explored, Violated, covering_traces, explore
 from tests.properties.state_machine import Bench
 from tests.scale import IS_LONG, random_seed

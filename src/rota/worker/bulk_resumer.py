@@ -40,6 +40,7 @@ class BulkResumer:
                     await self._wake_up.wait()
             self._wake_up.clear()
             try:
-                await self._driver.run_waiting()
+                while await self._driver.run_waiting():
+                    pass  # one is taken at a time, so that other workers take the others meanwhile
             except RotaError as error:
                 logger.debug("bulk operations were not driven: %s", error)

@@ -47,7 +47,8 @@ CLIENT_LAYERS: Final = tuple(
     for layer in (
         "rota",
         "announced_tasks enqueue schedules scaling namespace_settings workflow_builder bulk_operations dead_letters "
-        "queue overview search_suggestions annotations",
+        "queue overview search_suggestions annotations import_jobs",
+        "export_jobs",
         "middleware",
         "tasks workflows",
         "job failure_handlers",

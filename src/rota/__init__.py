@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rota.client.encryption import Encrypted
     from rota.client.events import Event
     from rota.client.failed_attempt import FailedAttempt
+    from rota.client.import_jobs import ImportReport
     from rota.client.job import Job
     from rota.client.middleware import Middleware
     from rota.client.overview import Overview
@@ -108,6 +109,7 @@ __all__ = [
     "HistoryEntry",
     "IdInUse",
     "Ignore",
+    "ImportReport",
     "InvalidArguments",
     "InvalidJob",
     "InvalidOption",
@@ -212,6 +214,7 @@ _HOMES: Final = {
     ),
     "rota.client.failed_attempt": "FailedAttempt",
     "rota.client.events": "Event",
+    "rota.client.import_jobs": "ImportReport",
     "rota.client.queue_metrics": "QueueLoad",
     "rota.client.dead_letters": "DeadLetters",
     "rota.client.job": "Job",

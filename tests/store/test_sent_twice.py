@@ -338,6 +338,8 @@ LOGIN: Final = {"put_token", "count_failed_login"}
 #: Its entry is then in the log twice, and readers show it once: test_append_audit.py.
 AUDIT: Final = {"append_audit"}
 #: Sent twice in test_fire.py.
+#: Scripts of `tests/client/test_export_and_import.py`, which imports twice.
+COPIES: Final = {"import_runs", "import_schedule", "import_workflow"}
 #: Scripts of `tests/store/test_index_repair.py`, which sends each twice: the second finds nothing.
 REPAIR: Final = {"check_runs", "check_index_entries", "check_task_index"}
 SCHEDULES: Final = {"fire_schedule", "put_schedule", "pause_or_resume_schedule", "remove_schedule", "run_schedule_now"}
@@ -401,9 +403,11 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
         "read_counters",
         "read_due_schedules",
         "read_demand",
+        "read_runs_to_copy",
+        "read_blob_chunk",
     }
     named = {name.split(" ")[0].split(",")[0] for name in CALLS} - {"open", "plan", "post", "workflow"}
-    elsewhere = SCHEDULES | OPERATIONS | AUDIT | LOGIN | REPAIR
+    elsewhere = SCHEDULES | OPERATIONS | AUDIT | LOGIN | REPAIR | COPIES
     assert named.union(*WITHIN.values()) | elsewhere == set(script_compiler.names()) - reading
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import keyword
 import sys
 import traceback
 from collections.abc import Sequence
@@ -54,6 +55,8 @@ COMMANDS: Final = {
     "annotate": "Mark this moment on the charts, such as a deploy.",
     "events": "Print events as they occur.",
     "settings": "Show and change the durations that all workers share.",
+    "export": "Write every job, schedule and workflow as lines of JSON.",
+    "import": "Restore an export, on this or another server.",
     "doctor": "Check the server and the state of the queues.",
     "acl": "Print the least permissions of a role as an ACL rule.",
     "store-url": "Print the URL of the Valkey or Redis server.",
@@ -102,7 +105,8 @@ class LazyGroup(click.Group):
         """Returns the command; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(f"rota.cli.commands.{cmd_name.replace('-', '_')}").command
+        module = cmd_name.replace("-", "_") + "_" * keyword.iskeyword(cmd_name)
+        return importlib.import_module(f"rota.cli.commands.{module}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

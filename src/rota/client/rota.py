@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
@@ -18,9 +18,11 @@ from rota.client.durability import Durability, checked_durability
 from rota.client.encryption import Encrypted
 from rota.client.enqueue import Enqueuer, OnRefused
 from rota.client.events import NO_QUEUE, Event, TaskFilter, follow
+from rota.client.export_jobs import export_lines
 from rota.client.external_blobs import ExternalBlobs
 from rota.client.failed_attempt import ErrorHook, FailedAttempt
 from rota.client.failure_handlers import RunIn, check_failure_options
+from rota.client.import_jobs import ImportReport, import_lines
 from rota.client.job import Job
 from rota.client.job_listing import Filters, list_jobs
 from rota.client.middleware import AMBIENT, Middleware
@@ -595,6 +597,22 @@ class Rota:
         of_task = TaskFilter(session.search, checked_text(task, "task")) if task is not None else None
         async for event in follow(session.redis, session.keys, names, after, pace, of_task):
             yield event
+
+    async def export_lines(self) -> AsyncGenerator[str]:
+        """Yields every job, schedule and workflow as lines of JSON, while the system runs.
+
+        Each job is written as it was at one moment. One that is enqueued after the export began may be missing.
+        """
+        async for line in export_lines(await self._sessions.checked()):
+            yield line
+
+    async def import_lines(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
+        """Restores the lines of an export, on this or another server. May be repeated: nothing is restored twice.
+
+        A job that was processing counts as one whose worker died. Raises InvalidOption for lines that are not those
+        of an export; what was restored before stays.
+        """
+        return await import_lines(await self._sessions.checked(), lines)
 
     jobs_sync = sync_method(jobs)
     queues_sync = sync_method(queues)

@@ -7,7 +7,7 @@ repaired in one step. `LISTED` names the indexes whose entries are checked; a ne
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -65,7 +65,7 @@ class IndexRepair:
         async for checked in self.walk_entries(queue, mode):
             yield checked
         if mode == "repair":
-            await self._register_dependents_again(queue)
+            await self.register_dependents_again(queue)
 
     async def walk_entries(self, queue: str, mode: Mode) -> AsyncIterator[CheckedSlice]:
         """Checks the entries of a queue's indexes, slice by slice."""
@@ -86,7 +86,7 @@ class IndexRepair:
         keys, cursor = self._store.script_keys(name, queue), "0"
         while True:
             words = [queue, self._store.keys.inbox_prefix, *before, cursor, *after]
-            found, checked, *problems = await self._store.redis.run(name, keys, words)
+            found, checked, problems = await self._store.redis.run(name, keys, words)
             yield CheckedSlice(int(checked), _read_problems(queue, problems))
             cursor = found.decode()
             if cursor == "0":
@@ -100,10 +100,11 @@ class IndexRepair:
             words: list[Argument] = [mode, *(part.decode() for part in parts[start : start + PARTS_PER_CALL])]
             yield CheckedSlice(0, _read_problems(queue, await store.redis.run("check_task_index", keys, words)))
 
-    async def _register_dependents_again(self, queue: str) -> None:
+    async def register_dependents_again(self, queue: str, renamed: Mapping[tuple[str, str], str] | None = None) -> None:
         """Registers waiting dependents with their parents again, and delivers the outcomes of those that have ended.
 
         Parents may be in other hash slots, so no script can compare the two sides. Harmless where nothing is wrong.
+        `renamed` maps (queue, run) to the run that an import restored it as.
         """
         store = self._store
         key, cursor = store.keys.queue(queue, "blocked"), "0"
@@ -115,14 +116,18 @@ class IndexRepair:
                 if runs
                 else []
             )
-            edges = [edge for run, parents in zip(runs, found, strict=True) for edge in _edges(queue, run, parents)]
+            edges = [
+                edge
+                for run, parents in zip(runs, found, strict=True)
+                for edge in _edges(queue, run, parents, renamed or {})
+            ]
             await store.dependencies.register_dependents(edges)
             cursor = answer[0].decode()
             if cursor == "0":
                 return
 
 
-def _edges(queue: str, run: str, parents: Sequence[bytes]) -> list[Edge]:
+def _edges(queue: str, run: str, parents: Sequence[bytes], renamed: Mapping[tuple[str, str], str]) -> list[Edge]:
     """The edges of a dependent, from its unmet parents: name, and flag, number and placeholder."""
     edges: list[Edge] = []
     for name, value in zip(parents[::2], parents[1::2], strict=True):
@@ -134,6 +139,8 @@ def _edges(queue: str, run: str, parents: Sequence[bytes]) -> list[Edge]:
         except InvalidOption:
             continue  # the part of a workflow
         placeholder = text.partition("=")[2]
+        if ref.run and (place := renamed.get((ref.queue, ref.run))):
+            ref = JobRef(ref.queue, ref.id, place)
         parent = Parent(ref, may_fail=text.startswith("?"), if_gone="satisfied", placeholder=placeholder)
         edges.append(Edge(queue, run, parent, name.decode()))
     return edges

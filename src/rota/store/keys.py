@@ -169,6 +169,9 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     ),
     "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
     "repairs": KeySpec("repairs", "hash", "all", "7 days", "damaged value that was replaced -> when, and what it was"),
+    "imported": KeySpec(
+        "imported:{name}", "hash", "client", "7 days", "run of an export -> the run that it was restored as"
+    ),
     "once": KeySpec("once:{name}", "string", "enqueue", "24 h", "idempotency token -> the run that it made"),
 }
 
@@ -256,6 +259,7 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "operation_due", "zset", "bulk", "with its operation", "unfinished bulk operation -> when a driver may take it"
     ),
     "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
+    "imported": KeySpec("imported:{name}", "hash", "client", "7 days", "workflow of an export -> that it was restored"),
     "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and bulk operations"),
     "tasks": KeySpec("tasks", "hash", "worker", PERMANENT, "task -> schema and defaults, as workers publish them"),
     "progress_secret": KeySpec("progress_secret", "string", "client", PERMANENT, "signs progress tokens"),

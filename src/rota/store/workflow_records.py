@@ -160,6 +160,10 @@ class WorkflowRecords:
             words += pair
         return (await self._run("save_workflow_decision", words)).decode()
 
+    async def look_again(self, workflow_id: str) -> None:
+        """Lets a driver decide about the workflow as soon as one is free."""
+        await self._redis.command("ZADD", self._key("workflow_due"), 1, workflow_id)
+
     async def with_limit(self, workflow_ids: Sequence[str]) -> list[str]:
         """The workflows whose name has a concurrency limit."""
         if not workflow_ids:

@@ -105,4 +105,4 @@ if #problems > 0 and mode == "repair" then
   record_repair(queue_key_prefix, "index " .. index, problems[1] .. " " .. problems[3])
 end
 wake_idle_workers(math.min(freed, 8))
-return { page[1], format_integer(checked), unpack(problems) }
+return { page[1], format_integer(checked), problems }

@@ -14,7 +14,7 @@
 -- ARGV[5] limit     how many runs, about
 -- ARGV[6] lease_ms  lease of a run that was processing without one
 --
--- Returns the next cursor, "0" at the end; how many runs it has checked; then three for each problem: run, index, and
+-- Returns the next cursor, "0" at the end; how many runs it has checked; and three for each problem: run, index, and
 -- what is wrong, with "!" before what cannot be repaired
 
 -- @include add_history_entry
@@ -61,4 +61,4 @@ end
 emit_event("repair", repaired)
 wake_idle_workers(math.min(freed, 8))
 write_counters(now)
-return { page[1], format_integer(checked), unpack(problems) }
+return { page[1], format_integer(checked), problems }

@@ -65,6 +65,11 @@ local function check_task_and_terms(run, f)
     and found_problem(run, "terms", "it is in no group of dead letters") then
     group_dead_letters_by_error(run, redis.call("HGET", K.errors, run) or "{}", true, now_ms())
   end
+  local err = redis.call("HGET", K.errors, run)
+  if err and f.state ~= "failed" and not string.find(known, " error=", 1, true)
+    and found_problem(run, "terms", "it is not found by its error") then
+    group_dead_letters_by_error(run, err, false, now_ms())
+  end
 end
 
 local function run_number(run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import httpx2
@@ -218,6 +219,25 @@ def test_one_token_cannot_take_all_streams(rota: Rota) -> None:
 
     assert refused.status_code == 429
     rota.close_sync()
+
+
+async def test_streams_that_are_opened_at_once_count_as_well(rota: Rota) -> None:
+    """All of them ask for their place before the first one has it."""
+    token = (await Tokens(rota).create(Role.VIEWER))[0]
+    app = create_app(Rota(sessions_of(rota).connection()["url"], namespace=rota.namespace), max_readers=8)
+    with Live(app) as live:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with AsyncExitStack() as stack:
+            limits = httpx2.Limits(max_connections=None)
+            client = await stack.enter_async_context(
+                httpx2.AsyncClient(base_url=live.url, headers=headers, limits=limits)
+            )
+            opening = [stack.enter_async_context(client.stream("GET", "/api/events")) for _ in range(20)]
+            responses = await asyncio.gather(*opening)
+
+            assert sorted(response.status_code for response in responses) == [200] * 2 + [429] * 18
+            assert app.state.rota_server.readers == 2
+        eventually_sync(lambda: app.state.rota_server.readers == 0)
 
 
 def test_a_reader_that_leaves_leaves_nothing_behind(live: Live, app: FastAPI) -> None:

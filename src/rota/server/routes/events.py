@@ -217,6 +217,8 @@ class StreamReader:
         self._store_states: list[bool] = []
 
     async def __aenter__(self) -> Self:
+        # Again: others may have been opened since the request was checked.
+        check_readers(self._context.server, self._context.identity.id)
         self._context.server.readers += 1
         self._context.server.readers_of[self._context.identity.id] += 1
         try:

@@ -78,6 +78,7 @@ class JobProgressReader:
         self._is_feed_lost = False
 
     async def __aenter__(self) -> Self:
+        check_readers(self._server, self._caller)  # again: others may have been opened since
         self._server.readers += 1
         self._server.readers_of[self._caller] += 1
         try:

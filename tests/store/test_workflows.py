@@ -175,11 +175,16 @@ async def test_a_day_after_its_end_nothing_is_left_of_it(driver: Driver, state: 
     assert not driver.redis.exists(*(driver.keys.shared(key) for key in SHARED))
 
 
-async def test_a_workflow_that_cannot_be_seen_to_does_not_keep_others_waiting(driver: Driver) -> None:
+@pytest.mark.parametrize("damage", ["no JSON", "another type"])
+async def test_a_workflow_that_cannot_be_seen_to_does_not_keep_others_waiting(driver: Driver, damage: str) -> None:
     for name in ("bad", "good"):
         await driver.workflow(name, steps=2)
-    driver.redis.hset(driver.keys.shared("workflow", "bad"), "graph", "no JSON")
     await driver.ties.deliver_outcomes(WORKFLOWS, [tell("s0", 1, "failed", flow=name) for name in ("bad", "good")])
+    bad = driver.keys.shared("workflow", "bad")
+    if damage == "no JSON":
+        driver.redis.hset(bad, "graph", damage)
+    else:  # the server refuses to read it
+        driver.redis.set(bad, "theirs")
 
     await driver.flows.drive_due()
 

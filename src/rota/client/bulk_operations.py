@@ -26,9 +26,10 @@ from rota.core.ids import JobRef, checked_queue, checked_text
 from rota.core.job_options import checked_priority
 from rota.core.job_record import JobRecord
 from rota.core.state_transitions import JobState
-from rota.errors import InvalidOption, OperationNotFound, RotaError, StoreDenied, StoreFull, StoreUnavailable
+from rota.errors import InvalidOption, OperationNotFound, RotaError
 from rota.store.bulk_operation_records import MAX_FAILURES_LISTED, BulkFailure, OperationInfo
 from rota.store.reads import Page, merge_shards
+from rota.store.redis.error_replies import SERVER_ERRORS
 
 Verb = Literal["cancel", "delete", "redrive", "update"]
 #: For each job "", or the reason why it was refused.
@@ -244,7 +245,7 @@ class OperationDriver:
             else:
                 priority, delay = info.arguments.get("priority"), info.arguments.get("delay")
                 await job.update(priority=priority, delay=delay)
-        except (StoreUnavailable, StoreFull, StoreDenied):
+        except SERVER_ERRORS:
             raise
         except RotaError as error:
             return str(error)

@@ -29,7 +29,7 @@ from rota.core.workflow_record_and_decisions import (
     undo_order,
     why_not_resumable,
 )
-from rota.errors import StoreError, StoreUnavailable
+from rota.errors import StoreUnavailable
 from rota.store.create_dependents_and_deliver_outcomes import (
     SLICE,
     TRIES,
@@ -42,6 +42,7 @@ from rota.store.create_dependents_and_deliver_outcomes import (
 )
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
+from rota.store.redis.error_replies import SERVER_ERRORS
 from rota.store.workflow_records import (
     HOLD_MS,
     PAGE,
@@ -78,7 +79,7 @@ class WorkflowStore(WorkflowRecords):
     async def _act_on(self, workflow_id: str, act: Callable[[str], Awaitable[None]]) -> None:
         try:
             await act(workflow_id)
-        except StoreError:
+        except SERVER_ERRORS:
             raise
         except Exception:
             # One broken workflow must not block the others: it is taken again later.

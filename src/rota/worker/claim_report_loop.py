@@ -16,10 +16,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rota.core.claim_ahead import jobs_to_claim_ahead
-from rota.errors import StoreDenied, StoreError, StoreFull, StoreUnavailable, StoreUnsupported
+from rota.errors import StoreError
 from rota.store.batch_limit_constants import BATCH
 from rota.store.claim_replies import ClaimedJob, read_claim_reply
 from rota.store.job_store import JobStore
+from rota.store.redis.error_replies import SERVER_ERRORS
 from rota.store.redis.retrying_client import ScriptCall
 from rota.store.report_encoding import Failed, Lost, Report, Returned, read_postponed, read_refusals
 from rota.worker.claim_queues import ClaimQueue, ClaimQueues
@@ -461,4 +462,4 @@ def _may_be_final(report: Report) -> bool:
 
 def concerns_the_server(error: StoreError) -> bool:
     """True when the server is away, full, or refuses this worker: no report is the reason, and none is dropped."""
-    return isinstance(error, StoreUnavailable | StoreDenied | StoreFull | StoreUnsupported)
+    return isinstance(error, SERVER_ERRORS)

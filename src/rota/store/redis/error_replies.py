@@ -29,6 +29,8 @@ _TRANSIENT: Final = (
 _LOGIN_REFUSED: Final = ("NOAUTH", "WRONGPASS", "invalid username-password", "without any password configured")
 #: Missing permissions in the words of Valkey and Redis; the last two come from inside a script.
 _NO_PERMISSION: Final = ("NOPERM", "ACL failure in script", "The user executing the script can't")
+#: The server is away, full, or refuses this client: neither the call nor what it is about is the reason.
+SERVER_ERRORS: Final = (StoreUnavailable, StoreDenied, StoreFull, StoreUnsupported)
 
 
 def is_transient(error: Exception) -> bool:

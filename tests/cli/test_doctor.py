@@ -14,6 +14,7 @@ from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
 from rota.core.worker_durations import DurationSettings
 from rota.monitoring.doctor import QUEUE_CHECKS, Facts, Finding, diagnose, examine
+from rota.monitoring.index_findings import examine_indexes
 from rota.monitoring.keys_of_wrong_type import WrongKey
 from rota.store.enqueue_batcher import NewJob
 from rota.store.job_store import JobStore
@@ -319,12 +320,39 @@ async def test_keys_of_a_wrong_type_are_named_with_what_to_do(own_server: OwnSer
     }
     assert (
         f"{pending} is a string and should be a sorted set: queue mail stands still; find the program that writes to "
-        f"this namespace, then restore the key from a backup, or delete it with `UNLINK {pending}` (what it held "
-        "before is lost), and restart the workers"
+        f"this namespace, then restore the key from a backup, or delete it with `UNLINK {pending}` and run "
+        "`rota doctor --repair`, which rebuilds indexes from the jobs; then restart the workers"
     ) in found
     assert all(finding.level == "fail" for finding in findings if finding.check == "keys")
     (unserved,) = [finding.message for finding in findings if finding.check == "unserved queues"]
     assert "fine (1 job waiting)" in unserved
+    await rota.close()
+
+
+@pytest.mark.parametrize("key", ["pending", "scheduled", "runs", "ids"])
+async def test_an_overwritten_index_is_rebuilt_once_its_key_was_deleted(own_server: OwnServers, key: str) -> None:
+    """As the doctor says."""
+    rota = Rota(own_server().url)
+
+    @rota.task
+    async def send() -> None: ...
+
+    for delay in (0, 0, 60):
+        await send.using(queue="mail", delay=delay).enqueue()
+    named = await send.using(queue="mail", id="named").enqueue()
+    store = session_of(rota).store
+    overwritten = store.keys.queue("mail", key)
+    await store.redis.command("SET", overwritten, "theirs")
+    assert [one.level for one in await examine(rota) if one.check == "keys"] == ["fail"]
+
+    await store.redis.command("UNLINK", overwritten)
+    await examine_indexes(rota, is_repairing=True)
+
+    counts = await rota.queue("mail").counts()
+    # The time of a job that was never claimed is in its index alone: now it is due.
+    assert (counts["pending"], counts["scheduled"]) == ((4, 0) if key == "scheduled" else (3, 1))
+    assert (await send.using(queue="mail", id="named").enqueue()).run == named.run
+    assert not [one for one in await examine_indexes(rota) if one.level == "fail"]
     await rota.close()
 
 

@@ -306,7 +306,8 @@ def _wrong_keys(facts: Facts) -> Iterator[Finding]:
             "fail",
             "keys",
             f"{wrong}: {affected}; find the program that writes to this namespace, then restore the key from a backup, "
-            f"or delete it with `UNLINK {wrong.key}` (what it held before is lost), and restart the workers",
+            f"or delete it with `UNLINK {wrong.key}` and run `rota doctor --repair`, which rebuilds indexes from the "
+            "jobs; then restart the workers",
         )
     if len(facts.wrong_keys) > MAX_NAMES:
         more = format_count(len(facts.wrong_keys) - MAX_NAMES, "key")

@@ -39,6 +39,8 @@ Act = Callable[[Sequence[JobRecord]], Coroutine[Any, Any, Outcomes]]
 Finder = Callable[[str | None, int], Coroutine[Any, Any, Page]]
 
 PAGE: Final = 100
+#: Characters of the name of who started an operation.
+MAX_BY: Final = 200
 #: How often a driver that waits for its rate limit renews its hold and checks whether it has to stop.
 RENEW_S: Final = 1.0
 #: Jobs that can be chosen one by one for an operation.
@@ -75,12 +77,14 @@ class Operations:
         reason: str = "",
         priority: str | int | None = None,
         delay: float | None = None,
+        by: str = "",
     ) -> OperationInfo:
         """Stores an operation and returns it; a worker, a server or `run` carries it out.
 
         `where` selects jobs with the filters of `rota.jobs`; at least one is needed. Or `jobs` names them, 10,000 at
         most: those that are gone, or in a state that does not allow the operation, are skipped. A `dry_run` only
-        counts. `reason` is for a cancel, `priority` and `delay` (seconds from when each is changed) for an update.
+        counts. `reason` is for a cancel, `priority` and `delay` (seconds from when each is changed) for an update;
+        `by` says who started it.
         """
         if verb not in get_args(Verb):
             raise InvalidOption("verb", f"{verb!r} is none of {', '.join(get_args(Verb))}")
@@ -103,6 +107,7 @@ class Operations:
             verb=verb,
             where=kept,
             arguments=arguments,
+            by=checked_text(by, "by")[:MAX_BY],
             is_dry_run=dry_run,
             per_second=per_second,
             created_at=await session.views.now(),

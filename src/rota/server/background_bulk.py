@@ -10,6 +10,7 @@ from typing import Any
 from rota.client.bulk_operations import ONLY_TASKS, Verb
 from rota.core.ids import JobRef
 from rota.errors import StoreError
+from rota.server.auth.authentication import caller_of
 from rota.server.job_filters import check_scope, filter_options
 from rota.server.request_context_and_permissions import RequestContext, Server
 from rota.server.schemas.jobs import JobFilter
@@ -40,7 +41,8 @@ async def start(
             await _check_tasks(context, where, jobs or ())
         else:
             filters = {**(filters or {}), ONLY_TASKS: await context.runnable_tasks()}
-    info = await context.rota.operations.start(action, where=filters, jobs=jobs, dry_run=dry_run, **options)
+    by = caller_of(context.identity, context.request).name
+    info = await context.rota.operations.start(action, where=filters, jobs=jobs, dry_run=dry_run, by=by, **options)
     if not dry_run:
         target = {"where": operation_json(info)["where"]} if jobs is None else {"jobs": jobs[:MAX_FAILURES_LISTED]}
         request = {**target, **{name: value for name, value in options.items() if value}}

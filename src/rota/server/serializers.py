@@ -468,6 +468,7 @@ def operation_json(info: OperationInfo) -> dict[str, Any]:
     return {
         "id": info.id,
         "action": info.verb,
+        "by": info.by or None,
         "where": {name: value for name, value in info.where.items() if name != MASKED},
         "chosen": info.chosen,
         "state": info.state.upper(),

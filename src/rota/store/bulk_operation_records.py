@@ -41,6 +41,8 @@ class OperationInfo(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[str] = []
     #: Further arguments: the reason of a cancel, the priority of an update.
     arguments: dict[str, Any] = {}
+    #: Who started it.
+    by: str = ""
     state: str = "running"  # running | stopping | stopped | completed
     is_dry_run: bool = False
     per_second: float | None = None

@@ -7,12 +7,13 @@ index yields candidates, the other indexes filter them, and the records of the r
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from rota.core.ids import JobRef, encode_run
+from rota.core.job_index_terms import field_term
 from rota.core.job_record import JobRecord
 from rota.core.metric_series import OTHER_TASK_NUMBER
 from rota.core.state_transitions import JobState
@@ -169,6 +170,19 @@ class Search:
             for queue, found in zip(queues, answers[len(queues) :], strict=True)
         }
         return tasks, terms
+
+    async def count_field_values(self, queues: Mapping[str, Sequence[str]], value: str) -> dict[tuple[str, str], int]:
+        """(queue, field) -> number of jobs whose field has this value, for the given fields of each queue."""
+        places = [(queue, field) for queue, fields in queues.items() for field in fields]
+        commands = [["ZCARD", self._key(queue, "term", field_term(field, value))] for queue, field in places]
+        counts = await self._redis.commands(commands) if commands else []
+        return {place: int(count) for place, count in zip(places, counts, strict=True) if count}
+
+    async def times_of_group(self, queue: str, group: str, limit: int) -> list[int]:
+        """When the latest dead letters of a group failed, ms, oldest first."""
+        runs = await self._redis.command("ZRANGE", self._key(queue, "term", f"group={group}"), 0, limit - 1, "REV")
+        scores = await self._redis.command("ZMSCORE", self._key(queue, "failed"), *runs) if runs else []
+        return sorted(int(float(score)) for score in scores if score is not None)
 
     # --- candidates --------------------------------------------------------------------------------------------
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
+from rota.client.session import checked_session
 from rota.core.format_iso_time import iso_time
 from rota.server import background_bulk, serializers
 from rota.server.http.idempotency_key import IdempotentRoute
@@ -20,6 +23,13 @@ from rota.store.compute_in_thread import compute
 from rota.store.job_search import DeadLetterGroup
 
 router = APIRouter(route_class=IdempotentRoute, tags=["dead letters"])
+
+#: Dead letters of a group whose times are read, groups with a histogram, and parts of it.
+SAMPLED_TIMES: Final = 1_000
+MAX_HISTOGRAMS: Final = 100
+BUCKETS: Final = 24
+#: Characters of the message that a group shows.
+MAX_EXAMPLE: Final = 1_000
 
 
 @router.get("/api/dead", response_model=JobsResponse)
@@ -54,7 +64,11 @@ async def group_dead_letters(
     )
     infos = [await context.rota.queue(queue).info()] if queue is not None else await context.rota.queues()
     total = sum(info.counts["failed"] for info in infos)
-    return json_response({"groups": [_group_json(context, group) for group in groups], "total": total})
+    search = (await checked_session(context.rota)).search
+    times = [await search.times_of_group(group.queue, group.id, SAMPLED_TIMES) for group in groups[:MAX_HISTOGRAMS]]
+    times += [[]] * (len(groups) - len(times))
+    rows = [_group_json(context, group, of_group) for group, of_group in zip(groups, times, strict=True)]
+    return json_response({"groups": rows, "total": total})
 
 
 @router.post("/api/dead/redrive", status_code=202, response_model=OperationResponse)
@@ -68,7 +82,8 @@ async def redrive_dead_letters(context: Operator, body: RedriveDead) -> Response
     return json_response({"operation": serializers.operation_json(info)}, 202)
 
 
-def _group_json(context: RequestContext, group: DeadLetterGroup) -> dict[str, Any]:
+def _group_json(context: RequestContext, group: DeadLetterGroup, times: Sequence[int]) -> dict[str, Any]:
+    latest = group.samples[0].error if group.samples else None
     return {
         "id": group.id,
         "queue": group.queue,
@@ -76,5 +91,18 @@ def _group_json(context: RequestContext, group: DeadLetterGroup) -> dict[str, An
         "message": group.message,
         "count": group.count,
         "since": iso_time(group.since),
+        "example": latest.message[:MAX_EXAMPLE] if latest is not None else None,
+        "first_seen": iso_time(times[0]) if times else None,
+        "last_seen": iso_time(times[-1]) if times else None,
+        "histogram": [{"at": iso_time(at), "count": count} for at, count in histogram(times)],
         "samples": [context.server.serializer.preview(record) for record in group.samples],
     }
+
+
+def histogram(times: Sequence[int]) -> list[tuple[int, int]]:
+    """Returns the beginnings of equal parts of the time from the first to the last, and how many are in each."""
+    if not times:
+        return []
+    width = max(1, -(-(times[-1] - times[0] + 1) // BUCKETS))
+    counts = Counter((at - times[0]) // width for at in times)
+    return [(times[0] + bucket * width, counts[bucket]) for bucket in range((times[-1] - times[0]) // width + 1)]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Response
 
+from rota.client.session import checked_session
+from rota.core.ids import JobRef
+from rota.core.shards import base_of
 from rota.errors import WorkerNotFound
+from rota.monitoring.alerts import is_recently_dead
 from rota.server import serializers
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import Problem
@@ -17,6 +21,8 @@ from rota.store.reads import WorkerInfo
 
 router = APIRouter(route_class=IdempotentRoute, tags=["workers"])
 
+#: Dead workers whose jobs are looked up.
+MAX_LOST_WORKERS: Final = 20
 WorkerId = Annotated[str, Path(max_length=300, description="The id in the list of workers.")]
 
 
@@ -75,7 +81,30 @@ async def _worker_response(context: RequestContext, worker_id: str) -> Response:
 
 async def _workers_json(context: RequestContext, workers: Sequence[WorkerInfo]) -> list[dict[str, Any]]:
     running, is_complete = await context.server.running_jobs.by_worker()
+    lost = await _lost_jobs(context, [one for one in workers if is_recently_dead(one)][:MAX_LOST_WORKERS])
     return [
-        serializers.worker_json(one, context.identity, running.get(one.id, []), is_complete=is_complete)
+        {
+            **serializers.worker_json(one, context.identity, running.get(one.id, []), is_complete=is_complete),
+            "lost_jobs": lost.get(one.id, []),
+        }
         for one in workers
     ]
+
+
+async def _lost_jobs(context: RequestContext, dead: Sequence[WorkerInfo]) -> dict[str, list[dict[str, Any]]]:
+    """Returns what became of the jobs that dead workers were running when they were last seen."""
+    held = [(worker.id, one) for worker in dead for one in worker.info.get("running", [])]
+    refs = [JobRef.parse(f"{one['job']}@{one['run']}") for _, one in held]
+    records = await (await checked_session(context.rota)).read_records(refs) if refs else []
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (worker, one), ref, record in zip(held, refs, records, strict=True):
+        if context.identity.may_see(base_of(ref.queue)):
+            row = {
+                "jobId": ref.full_id,
+                "run": ref.run,
+                "type": one["task"],
+                "status": record.state.value.upper() if record is not None else None,
+                "attempt": record.counts.attempt if record is not None else None,
+            }
+            found.setdefault(worker, []).append(row)
+    return found

@@ -62,6 +62,8 @@ class Operation(ResponseBody):
 
     id: str
     action: Action
+    #: Null for one that a program started.
+    by: str | None
     #: Empty if the jobs were named.
     where: dict[str, Any]
     #: Number of named jobs; null for an operation on all that match.

@@ -6,6 +6,13 @@ from rota.server.schemas.common import PerSecond, QueueName, RequestBody, Respon
 from rota.server.schemas.jobs import Job
 
 
+class TimeBucket(ResponseBody):
+    """How many failed from that time on, until the next one begins."""
+
+    at: str
+    count: int
+
+
 class DeadGroup(ResponseBody):
     """Dead letters of a queue that failed with the same error."""
 
@@ -18,6 +25,13 @@ class DeadGroup(ResponseBody):
     count: int
     #: Time of the first one.
     since: str
+    #: The message of the latest one, as it was raised; null without samples.
+    example: str | None
+    #: Of the latest thousand: when the first and the last failed.
+    first_seen: str | None
+    last_seen: str | None
+    #: The latest thousand in 24 equal parts of the time from the first to the last.
+    histogram: list[TimeBucket]
     #: The latest ones.
     samples: list[Job]
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 from rota.server.schemas.common import ResponseBody
 
 
+class FieldValue(ResponseBody):
+    """Jobs of a queue whose indexed parameter has the text as its value: `field=name=value` finds them."""
+
+    field: str
+    value: str
+    queue: str
+    count: int
+
+
 class SuggestionsResponse(ResponseBody):
     """Suggestions for filters, most frequent first. Tags and errors are taken from a sample of the jobs."""
 
@@ -17,3 +26,5 @@ class SuggestionsResponse(ResponseBody):
     workers: list[str]
     #: Names of workflows; empty for a token limited to some queues.
     workflows: list[str]
+    #: Of the given text: the most frequent first.
+    values: list[FieldValue]

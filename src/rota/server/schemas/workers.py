@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rota.server.schemas.common import ResponseBody
+from rota.server.schemas.common import ResponseBody, State
 from rota.server.schemas.jobs import JobProgress
 
 
@@ -17,6 +17,18 @@ class RunningJob(ResponseBody):
     attempt: int
     claimed_at: str
     progress: JobProgress | None
+
+
+class LostJob(ResponseBody):
+    """A job that a worker was running when it was last seen, and what became of it."""
+
+    jobId: str  # noqa: N815
+    run: str
+    type: str
+    #: Null if it has been removed.
+    status: State | None
+    #: Attempts so far.
+    attempt: int | None
 
 
 class Worker(ResponseBody):
@@ -44,6 +56,8 @@ class Worker(ResponseBody):
     version: str
     #: Version of the program, from ROTA_CODE_VERSION.
     code_version: str | None
+    #: Of a dead worker: the jobs of its last registration.
+    lost_jobs: list[LostJob]
     #: Actions that its state allows and that affect only queues visible to the caller.
     actions: list[Literal["drain"]]
 

@@ -17,7 +17,7 @@ from rota.server.auth.api_tokens import Role
 from rota.server.auth.authentication import COOKIE, CSRF_HEADER
 from rota.server.http import problem_responses
 from rota.server.http.body_limit import BodyLimit
-from rota.server.http.idempotency_key import HEADER, REPLAYED
+from rota.server.http.idempotency_key import HEADER, REPLAYED, IdempotentRoute
 from rota.server.http.security_headers import SecurityHeaders
 from rota.server.request_context_and_permissions import Server
 from rota.server.routes import (
@@ -174,6 +174,7 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
         "token": {"type": "http", "scheme": "bearer", "description": "`rota token create`"},
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": f"with {CSRF_HEADER} for changes"},
     }
+    idempotent = {route.path for route in api_routes() if isinstance(route, IdempotentRoute)} | {jobs.FAST_ENQUEUE.path}
     roles = {(method.lower(), route.path): role_of(route) for route in api_routes() for method in route.methods or ()}
     error = {
         "description": "The error: what happened and what to do.",
@@ -187,8 +188,8 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
             if role is not None:
                 operation["x-role"] = role
                 operation["security"] = [{"token": []}, {"session": []}]
-            # The other POST requests change nothing that a repeated one could change twice.
-            if method == "post" and role not in (None, Role.VIEWER):
+            # The other POST requests change nothing that a repeated one could change twice, or answer with a secret.
+            if method == "post" and role not in (None, Role.VIEWER) and path in idempotent:
                 operation.setdefault("parameters", []).append(_KEY)
     return document
 

@@ -181,7 +181,9 @@ class Search:
     async def times_of_group(self, queue: str, group: str, limit: int) -> list[int]:
         """When the latest dead letters of a group failed, ms, oldest first."""
         runs = await self._redis.command("ZRANGE", self._key(queue, "term", f"group={group}"), 0, limit - 1, "REV")
-        scores = await self._redis.command("ZMSCORE", self._key(queue, "failed"), *runs) if runs else []
+        if not runs:
+            return []
+        scores = await self._redis.command("ZMSCORE", self._key(queue, "failed"), *runs)
         return sorted(int(float(score)) for score in scores if score is not None)
 
     # --- candidates --------------------------------------------------------------------------------------------

@@ -8,18 +8,8 @@ import { syncServerClock } from "@/lib/server-clock";
 import { isStateChange } from "@/live/query-refresher";
 
 /** Who paused it, when, and why. */
-export interface Pause {
-  readonly by: string | null;
-  readonly at: string | null;
-  readonly note: string;
-}
-
-export interface PausedTask extends Pause {
-  readonly task: string;
-  readonly queue: string;
-  /** Jobs that wait until it is resumed. */
-  readonly parked: number;
-}
+export type Pause = Schemas["Pause"];
+export type PausedTask = Schemas["PausedTask"];
 
 type QueueDetail = Schemas["QueueDetailResponse"];
 type TaskDetail = Schemas["TaskDetailResponse"];
@@ -38,8 +28,6 @@ export type LoadDetail = Omit<QueueDetail, "queue" | "tasks" | "workers"> & {
   readonly task?: TaskDetail["task"];
   /** The queues with jobs of the task. */
   readonly queues?: TaskDetail["queues"];
-  readonly paused?: Pause | null;
-  readonly paused_tasks?: readonly PausedTask[];
 };
 
 /** No event reports heartbeats, or jobs that only wait longer. */

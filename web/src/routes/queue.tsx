@@ -57,7 +57,7 @@ function QueuePage({ name, detail }: { name: string; detail: LoadDetail }) {
   const mayPause = useHasRole("operator");
   const [isAsking, setAsking] = useState(false);
   const pause = useMutationWithToast({
-    run: () => pauseQueue(name),
+    run: (note: string) => pauseQueue(name, note),
     successMessage: () => `${name} paused`,
     invalidates: INVALIDATED,
     onDone: () => setAsking(false),
@@ -98,9 +98,9 @@ function QueuePage({ name, detail }: { name: string; detail: LoadDetail }) {
         </>
       }
     >
-      {detail.paused && <PauseBanner what={`Queue ${name} was paused`} pause={detail.paused} />}
-      {detail.paused_tasks?.map((one) => (
-        <PauseBanner key={one.task} what={`Task ${one.task} was paused`} pause={one} />
+      {detail.queue?.paused && <PauseBanner what={`Queue ${name} was paused`} pause={detail.queue.paused} />}
+      {detail.paused_tasks.map((one) => (
+        <PauseBanner key={one.task} what={`Task ${one.task} was paused`} pause={one.paused} />
       ))}
       <LoadDetailView
         detail={detail}
@@ -127,7 +127,7 @@ function QueuePage({ name, detail }: { name: string; detail: LoadDetail }) {
             pause.reset();
             setAsking(false);
           }}
-          onPause={() => pause.mutate(undefined)}
+          onPause={(note) => pause.mutate(note)}
         />
       )}
     </PageLayout>

@@ -36,8 +36,8 @@ export function QueuesRoute() {
   );
 
   const pause = useMutationWithToast({
-    run: pauseQueue,
-    successMessage: (queue: string) => `${queue} paused`,
+    run: ({ queue, note }: { queue: string; note: string }) => pauseQueue(queue, note),
+    successMessage: ({ queue }) => `${queue} paused`,
     invalidates: [queryKeys.overview],
     onDone: () => setPausing(null),
     hidesErrors: true,
@@ -84,7 +84,7 @@ export function QueuesRoute() {
             pause.reset();
             setPausing(null);
           }}
-          onPause={() => pause.mutate(pausing)}
+          onPause={(note) => pause.mutate({ queue: pausing, note })}
         />
       )}
       {purging !== null && <PurgeQueue queue={purging} onClose={() => setPurging(null)} />}

@@ -17,18 +17,30 @@ import { traceUrl } from "@/lib/trace-url";
 
 function FilterLink({ filter, children }: { filter: Filter; children: string }) {
   return (
-    <Link to="/jobs" search={filter} className="link rounded-sm break-all">
+    <Link to="/jobs" search={filter} className={LINK}>
       {children}
     </Link>
   );
 }
 
+const LINK = "link rounded-sm break-all";
+
 export function JobProperties({ job, traceUrl }: { job: Job; traceUrl: string | null }) {
   return (
     <DefinitionList
       facts={[
-        ["Task", <FilterLink filter={{ task: job.type }}>{job.type}</FilterLink>],
-        ["Queue", <FilterLink filter={{ queue: job.queue }}>{job.queue}</FilterLink>],
+        [
+          "Task",
+          <Link to="/tasks/$name" params={{ name: job.type }} search={{ queue: job.queue }} className={LINK}>
+            {job.type}
+          </Link>,
+        ],
+        [
+          "Queue",
+          <Link to="/queues/$name" params={{ name: job.queue }} className={LINK}>
+            {job.queue}
+          </Link>,
+        ],
         ["Enqueued", <RelativeTime at={job.enqueued_at} />],
         ["Due", job.due_at && job.status === "SCHEDULED" && <RelativeTime at={job.due_at} />],
         ["Started", job.claimed_at && <RelativeTime at={job.claimed_at} />],

@@ -1,4 +1,7 @@
+import { useState } from "react";
+
 import { ConfirmDialog } from "@/components/confirm-dialog";
+import { TextField } from "@/components/form-fields";
 
 interface PauseDialogProps {
   /** "mail", "send_mail in all queues". */
@@ -8,11 +11,12 @@ interface PauseDialogProps {
   isBusy: boolean;
   error: unknown;
   onClose: () => void;
-  onPause: () => void;
+  onPause: (note: string) => void;
 }
 
-/** Asks before a queue or a task is paused. */
+/** Asks before a queue or a task is paused; the note is shown to everyone. */
 export function PauseDialog({ name, jobs, isBusy, error, onClose, onPause }: PauseDialogProps) {
+  const [note, setNote] = useState("");
   return (
     <ConfirmDialog
       isOpen
@@ -21,7 +25,10 @@ export function PauseDialog({ name, jobs, isBusy, error, onClose, onPause }: Pau
       verb="Pause"
       isBusy={isBusy}
       error={error}
-      onConfirm={onPause}
+      onConfirm={() => onPause(note)}
+      fields={
+        <TextField label="Note" hint="Optional. Shown to everyone." value={note} maxLength={500} onChange={setNote} />
+      }
     >
       No {jobs} start on any worker until it is resumed. Running jobs continue, and new jobs can be enqueued.
     </ConfirmDialog>

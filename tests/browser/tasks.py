@@ -12,6 +12,8 @@ from rota import Context, Fixed, Retry, Rota
 
 FOLDER: Final = Path(os.environ["ROTA_TEST_FOLDER"])
 STEP_SECONDS: Final = 0.02
+#: What a run of `newsletter` takes; as a rule 50 ms, says the history that a test writes.
+PARTNER_SECONDS: Final = 1.5
 NO_RETRY: Final = Retry(attempts=1)
 
 rota = Rota(namespace=os.environ["ROTA_TEST_NAMESPACE"])
@@ -27,6 +29,12 @@ async def greet(to: str, subject: str = "Hello", copies: int = 1) -> str:
 async def bounce(to: str) -> None:
     """Fails for good."""
     raise ConnectionError(f"no such mailbox: {to}")
+
+
+@rota.task(queue="mail", index=["customer"])
+async def newsletter(customer: int) -> None:
+    """Waits for a partner that takes its time."""
+    await asyncio.sleep(PARTNER_SECONDS)
 
 
 @rota.task(retry=Retry(attempts=3, backoff=Fixed(0.05)))

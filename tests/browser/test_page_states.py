@@ -102,10 +102,10 @@ async def test_dead_workers_and_orphaned_schedules_are_shown_as_such(site: Site,
     await site.start_worker()
 
     await page.goto("/")
-    await expect(page.get_by_role("link", name="1 orphaned schedule")).to_be_visible()
-    await page.get_by_role("link", name="1 dead worker").click()
-    await page.get_by_text("1 worker stopped or dead in the last 24 hours").click()
-    gone = page.get_by_role("list", name="Stopped workers")
+    attention = page.get_by_role("list", name="Needs attention")
+    await expect(attention.get_by_role("link").filter(has_text="forgotten")).to_be_visible()
+    await attention.get_by_role("link").filter(has_text="last seen").click()
+    gone = page.get_by_role("region", name="Dead workers")
     await expect(gone.get_by_text("dead", exact=True)).to_be_visible()
     await expect(gone.get_by_role("button", name="Drain")).to_have_count(0)
 

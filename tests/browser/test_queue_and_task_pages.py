@@ -15,7 +15,7 @@ async def fill(site: Site) -> None:
     """Runs jobs that succeed and fail, and leaves one running."""
     await site.start_worker()
     await site.tasks.download.using(queue="mail", id="film").enqueue("film")
-    failed = [await site.tasks.bounce.enqueue(name) for name in ("ann", "ben")]
+    failed = [await site.tasks.bounce.enqueue("ann") for _ in range(2)]
     done = await site.tasks.greet.using(id="letter").enqueue("cat")
     for job in failed:
         await site.until(job, JobState.FAILED)
@@ -80,3 +80,15 @@ async def test_what_does_not_exist_says_so(site: Site, page: Page) -> None:
     await page.goto("/tasks/nothing")
     await expect(page.get_by_text("Task not found")).to_be_visible()
     site.ignore_problem("404")
+
+
+async def test_a_task_is_paused_and_resumed_with_keys(site: Site, page: Page) -> None:
+    await fill(site)
+    await page.goto("/tasks/greet?queue=mail")
+
+    await press(page, page.get_by_role("button", name="Pause", exact=True))
+    await press(page, page.get_by_role("dialog").get_by_role("button", name="Pause"))
+    await expect(page.get_by_text("greet in mail was paused")).to_be_visible()
+
+    await press(page, page.get_by_role("button", name="Resume", exact=True))
+    await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()

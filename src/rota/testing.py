@@ -154,7 +154,10 @@ class _LocalWriter:
 
 
 async def _delete_all(rota: Rota) -> None:
-    """Deletes every key of the namespace, in slices."""
+    """Deletes every key of the namespace, in slices, and its blobs in the user's own store."""
+    external = sessions_of(rota).blobs
+    if external is not None:
+        await external.remove_all(rota.namespace)
     redis = session_of(rota).store.redis
     names = await redis.keys(f"{rota.namespace}:*")
     for start in range(0, len(names), 1_000):

@@ -35,6 +35,7 @@ from rota.core.job_record_codec import encode_body
 from rota.core.lua_constants import BLOB_CHUNK_BYTES, BLOB_UNTAKEN_MS
 from rota.errors import IdInUse
 from rota.store.enqueue_batcher import NewJob
+from rota.testing import isolated, run_jobs
 from rota.worker.retention_janitor import RetentionJanitor
 from tests.eventually import eventually
 from tests.servers import Server
@@ -272,3 +273,21 @@ def test_a_task_that_is_called_directly_reads_the_blob_that_it_is_given(tmp_path
     blob.save_sync(tmp_path / "copy")
     assert Blob.from_file(tmp_path / "copy").read_sync() == b"abc"
     assert issubclass(BlobNotFound, LookupError)
+
+
+async def test_an_isolated_test_leaves_no_blobs_in_the_store_of_the_user(
+    valkey: Server, tmp_path: Path, namespace: str
+) -> None:
+    rota = Rota(valkey.url, namespace=namespace, blobs=f"file://{tmp_path}/blobs")
+
+    @rota.task
+    async def read(blob: Blob) -> int:
+        return len(await blob.read())
+
+    async with isolated(rota, valkey.url):
+        job = await read.enqueue(Blob(DATA))
+        await run_jobs(rota)
+        assert await job.result(30) == len(DATA)
+        assert files_below(tmp_path) == [DATA]
+
+    assert files_below(tmp_path) == []

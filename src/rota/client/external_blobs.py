@@ -52,6 +52,10 @@ class ExternalBlobs:
         """Removes files. Those that do not exist are left out. Raises OSError."""
         await asyncio.to_thread(self._remove, folder, blobs)
 
+    async def remove_all(self, folder: str) -> None:
+        """Removes a folder with all files in it, if it exists. Raises OSError."""
+        await asyncio.to_thread(self._remove_all, folder)
+
     async def _pieces(self, folder: str, blob: str, read: Callable[[Any], bytes]) -> AsyncGenerator[bytes]:
         file = await asyncio.to_thread(self._files.open, self._path(folder, blob), "rb")
         try:
@@ -70,6 +74,11 @@ class ExternalBlobs:
                 self._files.rm_file(self._path(folder, blob))
             except FileNotFoundError:
                 continue  # an upload that was reserved and never begun
+
+    def _remove_all(self, folder: str) -> None:
+        path = f"{self._root}/{folder}"
+        if self._files.exists(path):
+            self._files.rm(path, recursive=True)
 
     def _path(self, folder: str, blob: str) -> str:
         return f"{self._root}/{folder}/{blob}"

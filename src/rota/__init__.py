@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rota.client.workflow_builder import Step, WorkflowBuilder
     from rota.client.workflows import Workflow, WorkflowPage
     from rota.core.attempts_from_history import Attempt, LostAttempt
+    from rota.core.debounce_and_throttle import Debounce, Throttle
     from rota.core.dependencies import known, may_fail
     from rota.core.ids import JobRef
     from rota.core.job_options import Keep
@@ -94,6 +95,7 @@ __all__ = [
     "Cron",
     "DeadLetterGroup",
     "DeadLetters",
+    "Debounce",
     "DependencyJob",
     "DependencyPage",
     "Depends",
@@ -166,6 +168,7 @@ __all__ = [
     "Task",
     "TaskConflict",
     "TaskSignal",
+    "Throttle",
     "Timeout",
     "Times",
     "Undecryptable",
@@ -200,6 +203,7 @@ _HOMES: Final = {
     "rota.core.job_record": "AttemptCounts ErrorRecord HistoryEntry JobRecord Obstacle Progress",
     "rota.core.job_options": "Keep",
     "rota.core.retry": "Exponential Fixed Retry Rule Steps",
+    "rota.core.debounce_and_throttle": "Debounce Throttle",
     "rota.core.same_id_policy": "Ignore Reject Update",
     "rota.core.schedule": "Cron Every",
     "rota.core.state_transitions": "CancelOutcome JobState",

@@ -20,6 +20,7 @@ from rota.client.job import Job
 from rota.client.session import Sessions
 from rota.client.sync_methods import sync_method
 from rota.client.task_arguments import Signature, UnresolvedAnnotation, place_injected
+from rota.core.debounce_and_throttle import Debounce, Throttle
 from rota.core.dependencies import Parent, checked_parents
 from rota.core.encrypted_values import Codec, check_not_marked, encrypt_arguments
 from rota.core.ids import DEFAULT_QUEUE, JobRef, checked_id, checked_new_queue, checked_task_name
@@ -126,6 +127,7 @@ class TaskWithOptions(Generic[P, R]):
         self._sessions = task.client.sessions
         defaults = task.client.queue_defaults.get(given.get("queue", task.queue), {})
         options = {**defaults, **task.defaults, **given}
+        self._token = _apply_debounce_or_throttle(options, given)
         self._queue = checked_new_queue(options.pop("queue", task.queue))
         self._id = "" if options.get("id") is None else checked_id(options["id"])
         self._due = due_time(options.pop("delay", None), options.pop("run_at", None))
@@ -167,7 +169,8 @@ class TaskWithOptions(Generic[P, R]):
             blobs = tuple(upload.reference.blob for upload in uploads)
             options = msgspec.structs.replace(options, terms=make_terms(options.tags, fields), blobs=blobs)
             head = encode_body(options, task.name, b"")
-        job = NewJob(self._id, options.priority, self._due, self._expiry, head + arguments, self._on_same_id)
+        body = head + arguments
+        job = NewJob(self._id, options.priority, self._due, self._expiry, body, self._on_same_id, self._token)
         return Call(
             task, job, self._queue, options, self._on_same_id, self._parents, self._durability, tuple(results), uploads
         )
@@ -261,6 +264,8 @@ class Task(Generic[P, R, C]):
         lock: str | None = None,
         after: Iterable[Any] | None = None,
         on_same_id: OnSameId | None = None,
+        debounce: Debounce | None = None,
+        throttle: Throttle | None = None,
         durability: Durability | None = None,
     ) -> TaskWithOptions[P, R]:
         """Returns the task with other options for the jobs that are enqueued through it."""
@@ -281,6 +286,8 @@ class Task(Generic[P, R, C]):
             "lock": lock,
             "after": after,
             "on_same_id": on_same_id,
+            "debounce": debounce,
+            "throttle": throttle,
             "durability": durability,
         }
         chosen = {option: value for option, value in given.items() if value is not None}
@@ -589,6 +596,26 @@ def _checked_per_worker(name: str, per_worker: Any) -> int | None:
             "per_worker", f"task {name!r}: takes a whole number from 1 to {MAX_PER_WORKER:,}, not {per_worker!r}"
         )
     return per_worker
+
+
+def _apply_debounce_or_throttle(options: dict[str, Any], given: Mapping[str, Any]) -> str:
+    """Replaces them by the id, the delay and the policy that they stand for. Returns an idempotency token, or ""."""
+    debounce, throttle = options.pop("debounce", None), options.pop("throttle", None)
+    chosen = debounce if debounce is not None else throttle
+    if chosen is None:
+        return ""
+    name = "throttle" if debounce is None else "debounce"
+    if not isinstance(chosen, Throttle if debounce is None else Debounce):
+        raise InvalidOption(name, f"takes {name.capitalize()}(...), not {chosen!r}")
+    others = ("id", "delay", "run_at", "after", "on_same_id", *(() if debounce is None else ("throttle",)))
+    clash = [other for other in others if given.get(other) is not None]
+    if clash:
+        raise InvalidOption(name, f"sets the id, the time and what happens on the same id: leave out {clash[0]}")
+    options["id"], options["on_same_id"] = chosen.key, chosen.on_same_id
+    delay_ms = chosen.wait_ms if isinstance(chosen, Debounce) else chosen.delay_ms
+    if delay_ms:
+        options["delay"] = delay_ms / 1000
+    return "" if isinstance(chosen, Debounce) else chosen.token
 
 
 def _on_same_id(options: dict[str, Any]) -> OnSameId:

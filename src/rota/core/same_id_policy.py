@@ -6,10 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from rota.core.retry import Seconds, to_ms
 from rota.errors import InvalidOption
 
 #: Flags argument of the scripts for "leave the existing run unchanged".
 NO_UPDATE = "-"
+#: Before the ms after which a run starts in any case.
+MAX_WAIT_FLAG = "m"
 #: Part of a run that an update replaces -> its letter in the flags argument of the scripts.
 UPDATE_FLAGS: Final[Mapping[str, str]] = {
     "data": "d",
@@ -44,7 +47,8 @@ class Update:
     """`on_same_id=Update(...)`, the default: update a waiting run; behind a processing one, keep a single follow-up.
 
     `data` covers arguments, tags and meta; `options` covers priority, timeout, expires and keep. `retry` may name the
-    parts {"attempts"} or {"backoff"}. By default new data resets the counts; when a follow-up merges into a run that
+    parts {"attempts"} or {"backoff"}. With `max_wait` the run starts at most so many seconds after it was first
+    enqueued, however often its time is replaced. By default new data resets the counts; when a follow-up merges into a run that
     retries, counts are reset only with `reset_counts=True`.
     """
 
@@ -54,6 +58,7 @@ class Update:
     max_stalls: bool = True
     options: bool = True
     reset_counts: bool | None = None
+    max_wait: Seconds | None = None
 
     def __post_init__(self) -> None:
         for name in ("data", "max_stalls", "options"):
@@ -65,6 +70,8 @@ class Update:
             raise InvalidOption(
                 "on_same_id", f"run_at must be True, False, 'if_later' or 'if_earlier', not {self.run_at!r}"
             )
+        if self.max_wait is not None:
+            to_ms(self.max_wait, "on_same_id")
         parts: Any = self.retry
         if not isinstance(parts, bool) and (isinstance(parts, str) or not set(parts) <= {"attempts", "backoff"}):
             raise InvalidOption(
@@ -87,7 +94,8 @@ class Update:
             "reset_counts": self.reset_counts is True,
             "reset_counts_unless_merged": self.reset_counts is None and self.data,
         }
-        return "".join(letter for part, letter in UPDATE_FLAGS.items() if replaced[part])
+        flags = "".join(letter for part, letter in UPDATE_FLAGS.items() if replaced[part])
+        return flags if self.max_wait is None else f"{flags}{MAX_WAIT_FLAG}{to_ms(self.max_wait, 'on_same_id')}"
 
 
 OnSameId = Update | Ignore | Reject

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from rota.core import lua_constants
 from rota.core.job_options import DEFAULT_MAX_STALLS, Keep
-from rota.core.same_id_policy import UPDATE_FLAGS
+from rota.core.same_id_policy import MAX_WAIT_FLAG, UPDATE_FLAGS
 
 _KEY: Final = re.compile(r"\bK\.(\w+)")
 _CONSTANT: Final = re.compile(r"\bC\.(\w+)")
@@ -65,6 +65,7 @@ CONSTANTS: Final[Mapping[str, float | str]] = {
     "KEEP_FAILED_S": _KEEP.failed,
     "KEEP_FAILED_COUNT": _KEEP.failed_count,
     **{f"OPTION_{part.upper()}": number for number, part in enumerate(lua_constants.OPTION_PARTS, 1)},
+    "MAX_WAIT_FLAG": MAX_WAIT_FLAG,
     **{f"FLAG_{part.upper()}": letter for part, letter in UPDATE_FLAGS.items()},
 }
 

@@ -118,6 +118,11 @@ local function add_run(suffix, priority, due, expiry, id, rest, holder, flags)
   return run
 end
 
+-- A throttle's token begins with its period.
+local function once_kept_ms(its_token)
+  return string.match(its_token, "^(%d+)~") or C.ONCE_KEPT_MS
+end
+
 for at = FIRST_JOB, #ARGV, WORDS_PER_JOB do
   local rest, flags, token, id, holder, outcome = ARGV[at + 1], nil, "", nil, nil, nil
   local suffix, priority, due, expiry, name = parse_settings(ARGV[at])
@@ -138,7 +143,7 @@ for at = FIRST_JOB, #ARGV, WORDS_PER_JOB do
   else
     local run = add_run(suffix, priority, due, expiry, id, rest, holder, flags)
     if blobs ~= "" then take_blobs(run, blobs) end
-    if token ~= "" then redis.call("SET", K.once .. ":" .. token, run, "PX", C.ONCE_KEPT_MS) end
+    if token ~= "" then redis.call("SET", K.once .. ":" .. token, run, "PX", once_kept_ms(token)) end
   end
 end
 

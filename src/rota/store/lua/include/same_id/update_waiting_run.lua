@@ -62,6 +62,9 @@ local function update_waiting_run(run, flags, priority, due, expiry, rest, now)
   if has_flag(flags, C.FLAG_RUN_AT) or is_later or is_earlier then
     new_due = wanted
   end
+  local max_wait = string.match(flags, C.MAX_WAIT_FLAG .. "(%d+)")
+  local enqueued_at = max_wait and string.match(before_it, "^%S+ (%d+)\n")
+  if enqueued_at then new_due = math.min(new_due, enqueued_at + max_wait) end
   local after = pending_score(has_flag(flags, C.FLAG_OPTIONS) and priority or priority_in_score(before), new_due)
   local must_start_by = redis.call("ZSCORE", K.expiring, run)
   if has_flag(flags, C.FLAG_OPTIONS) then

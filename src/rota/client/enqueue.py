@@ -78,6 +78,7 @@ class Enqueuer:
         session = self.sessions.current()
         default = session.durability.default
         durability, is_ready, has_parents, has_blobs = MEMORY, True, False, False
+        cancels_running = False
         for call in calls:  # the path of every job: plain loops cost it less than comprehensions
             if not isinstance(call, Call) or call.results:
                 raise _refusal(call)
@@ -90,6 +91,8 @@ class Enqueuer:
                 has_parents = True
             if call.uploads:
                 has_blobs = True
+            if call.job.id and call.on_same_id.cancel_running:
+                cancels_running = True
         replication_ids: Mapping[str, str] = {}
         if not is_ready:
             replication_ids = await session.prepare({call.queue: None for call in calls}, durability)
@@ -107,6 +110,8 @@ class Enqueuer:
             results = await session.store.enqueue(shards[0], jobs)
             if durability is not MEMORY:
                 await session.durability.confirm(shards[:1], durability, replication_ids)
+        if cancels_running:
+            await _cancel_running(session, shards, calls, results)
         return list(map(self._handle, calls, shards, results))
 
     async def _store_with_blobs(
@@ -122,6 +127,7 @@ class Enqueuer:
             for call, shard in zip(calls, shards, strict=True):
                 await self._blobs.upload(session, shard, call.task.name, call.uploads)
             results = await _store_groups(session, shards, calls, durability, replication_ids)
+            await _cancel_running(session, shards, calls, results)
             return list(map(self._handle, calls, shards, results))
         finally:
             for call, shard in zip(calls, shards, strict=True):
@@ -139,6 +145,19 @@ class Enqueuer:
                 f"the blobs of {call!r} have expired, or belong to another job: create the call again with task.call(…)"
             )
         return IdInUse(ref.full_id, result.run, outcome)
+
+
+async def _cancel_running(
+    session: Session, shards: Sequence[str], calls: Sequence[Call[Any]], results: Sequence[EnqueueResult]
+) -> None:
+    """Cancels the runs that the stored jobs follow up. If that fails, the follow-ups start when these runs end."""
+    refs = [
+        JobRef(shard, result.id, result.run)
+        for shard, call, result in zip(shards, calls, results, strict=True)
+        if call.on_same_id.cancel_running and result.outcome in ("made", "updated")
+    ]
+    reason = "its id was enqueued again with cancel_running"
+    await asyncio.gather(*(session.store.cancel(ref, reach="earlier", reason=reason) for ref in refs))
 
 
 def _refusal(call: Any) -> InvalidJob:

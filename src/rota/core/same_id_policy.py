@@ -33,6 +33,7 @@ class Reject:
     """`on_same_id=Reject()`: raise `IdInUse` if a run of that id has not ended."""
 
     flags = NO_UPDATE
+    cancel_running = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Ignore:
     """`on_same_id=Ignore()`: return the run of that id that has not ended, unchanged."""
 
     flags = NO_UPDATE
+    cancel_running = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,9 @@ class Update:
 
     `data` covers arguments, tags and meta; `options` covers priority, timeout, expires and keep. `retry` may name the
     parts {"attempts"} or {"backoff"}. With `max_wait` the run starts at most so many seconds after it was first
-    enqueued, however often its time is replaced. By default new data resets the counts; when a follow-up merges into a run that
-    retries, counts are reset only with `reset_counts=True`.
+    enqueued, however often its time is replaced. `cancel_running` cancels the run that is processing: its follow-up
+    starts as soon as the handler has stopped. By default new data resets the counts; when a follow-up merges into a
+    run that retries, counts are reset only with `reset_counts=True`.
     """
 
     data: bool = True
@@ -59,9 +62,10 @@ class Update:
     options: bool = True
     reset_counts: bool | None = None
     max_wait: Seconds | None = None
+    cancel_running: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("data", "max_stalls", "options"):
+        for name in ("data", "max_stalls", "options", "cancel_running"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidOption("on_same_id", f"{name} must be True or False, not {getattr(self, name)!r}")
         if self.reset_counts not in (True, False, None):

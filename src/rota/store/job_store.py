@@ -93,7 +93,8 @@ class JobStore:
     async def cancel(self, ref: JobRef, *, reach: str = "any", reason: str = "") -> str:
         """Cancels a run: "cancelled", or "stopping" while its handler is being stopped.
 
-        Otherwise "missing", "processing" if `reach` excludes running jobs, or "ended" and the final state.
+        With `reach="earlier"` the run that this one follows up, if there is one. Otherwise "missing", "processing" if
+        `reach` excludes running jobs, or "ended" and the final state.
         """
         answer = await self._run_once("cancel", ref.queue, [ref.id, ref.run or "", reach, reason])
         return answer.decode()

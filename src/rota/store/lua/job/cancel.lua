@@ -8,11 +8,13 @@
 -- KEYS runs        hash  run -> run record: state, claim, worker, times, counts
 -- KEYS processing  zset  run -> deadline of its lease, ms
 -- KEYS stopping    zset  run whose handler has yet to stop -> lease
+-- KEYS follows     hash  follow-up -> the run that it waits for
 -- ARGV[1] queue
 -- ARGV[2] inbox       prefix of the channels
 -- ARGV[3] id
 -- ARGV[4] run         "" for the newest of the id
--- ARGV[5] reach       "waiting" leaves a run that is processing alone; "any" does not
+-- ARGV[5] reach       "waiting" leaves a run that is processing alone; "any" does not; "earlier" cancels the run that
+--         this one waits for as its follow-up, if there is one
 -- ARGV[6] reason
 --
 -- Returns "cancelled" | "stopping" | "missing" | "processing" if `reach` excludes it | "ended" and the state
@@ -31,6 +33,7 @@
 
 local function cancel()
   local found = find_run_by_id(id, run)
+  if found and reach == "earlier" then found = redis.call("HGET", K.follows, found) end
   if not found then return "missing" end
   local now, line = now_ms(), redis.call("HGET", K.runs, found)
   local r = line and parse_run_record(line) or new_run_record("waiting", "-")

@@ -95,3 +95,23 @@ async def test_an_operation_says_who_started_it(rota: Rota) -> None:
         made = await api.ask("POST", "/api/operations", json=asked, status=202)
 
     assert made["operation"]["by"] == "ana"
+
+
+async def test_a_redrive_says_what_became_of_its_jobs(api: Api, rota: Rota, hand: Hand) -> None:
+    jobs = [await handle(rota, await api.enqueue("send", queue="mail")) for _ in range(3)]
+    for job in jobs:
+        await hand.kill_off(job)
+    info = await rota.operations.start("redrive", where={"state": "failed", "queue": "mail"})
+    await rota.operations.run(info.id)
+    ended = {"succeeded": 0, "failed_again": 0}
+    for end in ("succeeded", "failed_again"):
+        claimed = await hand.store.claim("mail", 1, call_number=100 + len(end), claim_token=end)
+        (taken,) = claimed.jobs
+        ended[end] += 1
+        await (hand.complete(taken, b"1") if end == "succeeded" else hand.fail(taken, message="again"))
+
+    shown = (await api.ask("GET", f"/api/operations/{info.id}"))["operation"]
+    (listed,) = (await api.ask("GET", "/api/operations"))["operations"]
+
+    assert shown["outcome"] == {**ended, "unfinished": 1, "gone": 0}
+    assert listed["outcome"] is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -27,7 +28,12 @@ from rota.core.job_options import checked_priority
 from rota.core.job_record import JobRecord
 from rota.core.state_transitions import JobState
 from rota.errors import InvalidOption, OperationNotFound, RotaError
-from rota.store.bulk_operation_records import MAX_FAILURES_LISTED, BulkFailure, OperationInfo
+from rota.store.bulk_operation_records import (
+    MAX_FAILURES_LISTED,
+    MAX_REDRIVEN_LISTED,
+    BulkFailure,
+    OperationInfo,
+)
 from rota.store.reads import Page, merge_shards
 from rota.store.redis.error_replies import SERVER_ERRORS
 
@@ -57,6 +63,17 @@ _WHERE: Final = ("state", "queue", "task", "tag", "fields", "worker", "error", "
 MASKED: Final = "masked"
 #: In `where`: the only tasks whose jobs are changed, with wildcards, for callers that may not run all.
 ONLY_TASKS: Final = "only_tasks"
+
+
+class RedriveOutcome(msgspec.Struct, frozen=True):
+    """What became of the first thousand jobs that an operation redrove."""
+
+    succeeded: int = 0
+    failed_again: int = 0
+    #: Waiting or running.
+    unfinished: int = 0
+    #: Cancelled, or no longer kept: those that completed are kept for an hour by default.
+    gone: int = 0
 
 
 class Operations:
@@ -130,6 +147,13 @@ class Operations:
         checked_limit(limit)
         return await (await self._sessions.checked()).operations.recent(limit)
 
+    async def outcome(self, operation_id: str) -> RedriveOutcome:
+        """Returns what became of the jobs that a redrive brought back."""
+        session = await self._sessions.checked()
+        refs = [JobRef.parse(name) for name in await session.operations.redriven(operation_id)]
+        counts = Counter(_fate(record) for record in await session.read_records(refs))
+        return RedriveOutcome(*(counts[name] for name in RedriveOutcome.__struct_fields__))
+
     async def stop(self, operation_id: str) -> None:
         """Stops an operation: jobs that were processed stay so. Does nothing to an operation that has ended."""
         if not (await self.get(operation_id)).has_ended:
@@ -181,6 +205,7 @@ class OperationDriver:
         act = None if info.is_dry_run else self._act(info)
         size = PAGE if info.per_second is None else max(1, min(PAGE, int(info.per_second)))
         find = await self._finder(info)
+        redriven = await operations.redriven(info.id) if info.verb == "redrive" else []
         while True:
             page = await find(info.cursor, size)
             states = _STATES[info.verb]
@@ -189,6 +214,8 @@ class OperationDriver:
             if act is not None and jobs:
                 outcomes = await act(jobs)
                 refused = [BulkFailure(str(job.ref), why) for job, why in zip(jobs, outcomes, strict=True) if why]
+                if info.verb == "redrive" and len(redriven) < MAX_REDRIVEN_LISTED:
+                    redriven += [str(job.ref) for job, why in zip(jobs, outcomes, strict=True) if not why]
             info = msgspec.structs.replace(
                 info,
                 matched=info.matched + len(jobs),
@@ -197,7 +224,8 @@ class OperationDriver:
                 failures=[*info.failures, *refused][:MAX_FAILURES_LISTED],
                 cursor=page.cursor,
             )
-            answer = await operations.save(info, driver, "completed" if page.cursor is None else "")
+            ended = "completed" if page.cursor is None else ""
+            answer = await operations.save(info, driver, ended, redriven=redriven)
             if answer == "stop":
                 await operations.save(info, driver, "stopped")
             if page.cursor is None or answer != "saved":
@@ -269,6 +297,14 @@ class OperationDriver:
             if outcome != "redriven":
                 why[ref] = {"missing": "it no longer exists", "in_use": "its id has a newer run"}.get(outcome, outcome)
         return [why.get(job.ref, "") for job in jobs]
+
+
+def _fate(record: JobRecord | None) -> str:
+    if record is None or record.state is JobState.CANCELLED:
+        return "gone"
+    if record.state is JobState.COMPLETED:
+        return "succeeded"
+    return "failed_again" if record.state is JobState.FAILED else "unfinished"
 
 
 async def _expected(session: Session, where: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.client.bulk_operations import MASKED
+from rota.client.bulk_operations import MASKED, RedriveOutcome
 from rota.client.dependency_listing import DependencyJob
 from rota.client.redrive_jobs_and_workflow_steps import REDRIVABLE
 from rota.client.schedules import ScheduleInfo
@@ -463,7 +463,7 @@ def _execution_json(workflow: WorkflowRecord, snapshot: Snapshot | None, name: s
     }
 
 
-def operation_json(info: OperationInfo) -> dict[str, Any]:
+def operation_json(info: OperationInfo, outcome: RedriveOutcome | None = None) -> dict[str, Any]:
     """Returns a bulk operation."""
     return {
         "id": info.id,
@@ -481,6 +481,7 @@ def operation_json(info: OperationInfo) -> dict[str, Any]:
         "failures": [{"jobId": failure.job, "message": failure.reason} for failure in info.failures],
         "created_at": iso_time(info.created_at),
         "ended_at": iso_time_or_none(info.ended_at),
+        "outcome": msgspec.to_builtins(outcome) if outcome is not None else None,
     }
 
 

@@ -19,6 +19,8 @@ HOLD_MS: Final = 10_000
 KEPT_MS: Final = 7 * 24 * 3_600_000
 #: Failures that a report lists; further ones are only counted.
 MAX_FAILURES_LISTED: Final = 100
+#: Redriven jobs that are remembered, to show what became of them.
+MAX_REDRIVEN_LISTED: Final = 1_000
 
 
 class BulkFailure(msgspec.Struct, frozen=True):
@@ -103,11 +105,18 @@ class BulkOperationStore:
         found = await self._run("take_due_operations", [driver, HOLD_MS, limit, wanted, next(self._save_numbers)])
         return [one.decode() for one in found]
 
-    async def save(self, info: OperationInfo, driver: str, outcome: str = "") -> str:
+    async def redriven(self, operation_id: str) -> list[str]:
+        """The first jobs that a redrive has redriven, `queue:id@run`; at most `MAX_REDRIVEN_LISTED`."""
+        encoded = await self._redis.command("HGET", self._keys.shared("operation", operation_id), "redriven")
+        return [] if encoded is None else msgspec.json.decode(encoded, type=list[str])
+
+    async def save(self, info: OperationInfo, driver: str, outcome: str = "", *, redriven: Sequence[str] = ()) -> str:
         """Saves the progress: "saved", "lost" when another driver holds it, "stop" when a stop was requested."""
         words: list[Argument] = [info.id, driver, next(self._save_numbers), HOLD_MS, outcome, KEPT_MS]
         for name in _PROGRESS_FIELDS:
             words += (name, msgspec.json.encode(getattr(info, name)))
+        if redriven:
+            words += ("redriven", msgspec.json.encode(redriven[:MAX_REDRIVEN_LISTED]))
         return (await self._run("save_operation_progress", words)).decode()
 
     async def stop(self, operation_id: str) -> None:

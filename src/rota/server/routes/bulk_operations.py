@@ -55,7 +55,9 @@ async def list_operations(context: Viewer, limit: Annotated[int, Query(ge=1, le=
 @router.get("/api/operations/{operation_id}", response_model=OperationResponse)
 async def show_operation(context: Viewer, operation_id: OperationId) -> Response:
     """Returns the progress of an operation and its failures."""
-    return json_response({"operation": serializers.operation_json(await _read(context, operation_id))})
+    info = await _read(context, operation_id)
+    outcome = await context.rota.operations.outcome(operation_id) if info.verb == "redrive" else None
+    return json_response({"operation": serializers.operation_json(info, outcome)})
 
 
 @router.post("/api/operations/{operation_id}/cancel", response_model=OperationResponse)

@@ -57,6 +57,17 @@ class OperationFailure(ResponseBody):
     message: str
 
 
+class RedriveOutcome(ResponseBody):
+    """What became of the first thousand jobs that were redriven."""
+
+    succeeded: int
+    failed_again: int
+    #: Waiting or running.
+    unfinished: int
+    #: Cancelled, or no longer kept.
+    gone: int
+
+
 class Operation(ResponseBody):
     """The progress of a bulk operation."""
 
@@ -80,6 +91,8 @@ class Operation(ResponseBody):
     failures: list[OperationFailure]
     created_at: str
     ended_at: str | None
+    #: Of one redrive; null in lists and for other actions.
+    outcome: RedriveOutcome | None
 
 
 class OperationResponse(ResponseBody):

@@ -13,6 +13,7 @@ from rota import InvalidOption, Rota
 from rota.autoscaler.machine_provider import Machine, ProviderError, ProviderThrottled
 from rota.autoscaler.planner import LEAST_PAUSE_S
 from rota.autoscaler.queue_demand_and_pool_machines import TURNS, VISIBLE_MS, DemandReader, PoolMachine
+from rota.client.events import BLOCK_MS, NO_QUEUE_POLL_S
 from rota.client.session import checked_session, session_of
 from rota.core.autoscaling.policy_settings import DrainTime, Thresholds
 from rota.store.reads import WorkerInfo
@@ -576,6 +577,29 @@ async def test_the_failure_queues_of_shards_are_demand(pool: Pool) -> None:
     names = await DemandReader(("mail", "mail-fail")).names(session)
 
     assert names == ["mail~1of2", "mail~1of2-fail", "mail~2of2", "mail~2of2-fail"]
+
+
+@pytest.mark.requirement("S2-24")
+@pytest.mark.timeout(90)
+async def test_the_first_job_of_an_empty_pool_requests_a_worker_at_once(pool: Pool) -> None:
+    """Within 1 s: nothing on the way waits longer than the event stream does for its next read. Prints what it took."""
+    # With this interval, only a push can be the reason for another round.
+    pool.new_planner(replace(PLAIN, interval_ms=3_600_000, stale_ms=7_200_000))
+    planning = asyncio.create_task(pool.planner.run())
+    # After that of the start, one when it listens to the queues.
+    await eventually(lambda: pool.planner._rounds >= 2)
+    loop = asyncio.get_running_loop()
+
+    began = loop.time()
+    await pool.enqueue(1)
+    await eventually(lambda: bool(pool.cloud.made("launch")))
+    took_ms = (loop.time() - began) * 1000
+
+    assert pool.cloud.made("launch") == [1]
+    assert max(NO_QUEUE_POLL_S, BLOCK_MS / 1000) <= 0.5, "the longest pause between a job and the round for it"
+    print(f"from the first job to the request of a worker: {took_ms:.0f} ms")
+    pool.planner.stop()
+    await planning
 
 
 @pytest.mark.requirement("S2-24")

@@ -45,6 +45,16 @@ class StoredResponse(msgspec.Struct, frozen=True):
     body: str
 
 
+class AuthenticatedRoute(APIRoute):
+    """A route whose body is read after the login: an unknown caller costs nothing."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        """Returns the handler, wrapped where it requires a role."""
+        handler: Callable[[Request], Awaitable[Response]] = super().get_route_handler()
+        role = next((role for one in self.dependant.dependencies if (role := getattr(one.call, "role", None))), None)
+        return handler if role is None else _authenticated(handler, require_role(role))
+
+
 class IdempotentRoute(APIRoute):
     """A route whose POST requests can be repeated with an Idempotency-Key, and whose body is read after the login."""
 

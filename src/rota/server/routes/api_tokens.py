@@ -9,13 +9,14 @@ from fastapi import APIRouter, Path, Response
 from rota.core.format_iso_time import iso_time, iso_time_or_none
 from rota.server.auth.api_tokens import Token, TokenInfo, TokenNotFound, Tokens
 from rota.server.auth.authentication import caller_of
+from rota.server.http.idempotency_key import AuthenticatedRoute
 from rota.server.http.problem_responses import Problem
 from rota.server.request_context_and_permissions import Admin, json_response
 from rota.server.schemas.api_tokens import ApiTokenResponse, ApiTokensResponse, NewApiToken
 from rota.server.schemas.common import MessageResponse
 
 # Not repeatable by an Idempotency-Key: the response with the secret would be stored.
-router = APIRouter(tags=["access"])
+router = APIRouter(route_class=AuthenticatedRoute, tags=["access"])
 
 
 @router.get("/api/tokens", response_model=ApiTokensResponse)

@@ -11,12 +11,13 @@ from rota.client.session import checked_session
 from rota.core.format_iso_time import iso_time
 from rota.server.auth.api_tokens import http_server_store
 from rota.server.auth.authentication import caller_of
+from rota.server.http.idempotency_key import AuthenticatedRoute
 from rota.server.http.problem_responses import Problem
 from rota.server.request_context_and_permissions import Operator, Viewer, json_response
 from rota.server.schemas.common import MessageResponse
 from rota.server.schemas.saved_views import SavedViewResponse, SavedViewsResponse, SaveView
 
-router = APIRouter(tags=["overview"])
+router = APIRouter(route_class=AuthenticatedRoute, tags=["overview"])
 
 #: Bounds of the list: it is read as a whole.
 MAX_VIEWS: Final = 200

@@ -1,6 +1,7 @@
 -- Removes all data of runs with their details: results, errors, history, progress, logs, blobs, ids, dependencies.
 -- A run whose handler has yet to stop keeps its claim and id until `release_id_and_lock_of_stopped_run`: no other run
 -- may take the id before.
+-- @include queue_key_prefix
 -- @include remove_dependency_data
 -- @include remove_runs_from_task_index_and_terms
 -- @rare remove_blobs_of_runs
@@ -36,7 +37,7 @@ local function remove_runs_with_details_except_from_state_indexes(gone)
     end
     redis.call("HDEL", K.logs, unpack(gone))
   end
-  if redis.call("EXISTS", K.blobs) > 0 then remove_blobs_of_runs(gone) end
+  if redis.call("EXISTS", queue_key_prefix .. "blobs") > 0 then remove_blobs_of_runs(gone) end
   if #stopped == 0 then return end
   remove_dependency_data(stopped)
   redis.call("HDEL", K.runs, unpack(stopped))

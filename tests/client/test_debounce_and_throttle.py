@@ -63,8 +63,7 @@ async def test_a_job_whose_greatest_wait_is_over_is_not_postponed(index: Any) ->
 
 async def test_calls_while_the_job_runs_lead_to_one_more(rota: Rota, index: Any, hand: Hand) -> None:
     """It waits for the running one, and for its own time; the greatest wait counts from its own first call."""
-    debounced = index.using(debounce=Debounce("page-7", wait=0.001, max_wait=60))
-    first = await debounced.enqueue("1")
+    first = await index.using(id="page-7").enqueue("1")
     await hand.take(first)
 
     later = [await index.using(debounce=Debounce("page-7", wait=30, max_wait=60)).enqueue(f"{n}") for n in (2, 3)]

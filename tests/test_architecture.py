@@ -47,7 +47,7 @@ CLIENT_LAYERS: Final = tuple(
     for layer in (
         "rota",
         "announced_tasks enqueue schedules scaling namespace_settings workflow_builder bulk_operations dead_letters "
-        "queue overview search_suggestions annotations import_jobs",
+        "queue overview search_suggestions annotations import_jobs mirror",
         "export_jobs",
         "middleware",
         "tasks workflows",

@@ -339,7 +339,7 @@ LOGIN: Final = {"put_token", "count_failed_login"}
 AUDIT: Final = {"append_audit"}
 #: Sent twice in test_fire.py.
 #: Scripts of `tests/client/test_export_and_import.py`, which imports twice.
-COPIES: Final = {"import_runs", "import_schedule", "import_workflow"}
+COPIES: Final = {"import_runs", "import_schedule", "import_workflow", "write_mirror"}
 #: Scripts of `tests/store/test_index_repair.py`, which sends each twice: the second finds nothing.
 REPAIR: Final = {"check_runs", "check_index_entries", "check_task_index"}
 SCHEDULES: Final = {"fire_schedule", "put_schedule", "pause_or_resume_schedule", "remove_schedule", "run_schedule_now"}

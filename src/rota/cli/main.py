@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "events": "Print events as they occur.",
     "settings": "Show and change the durations that all workers share.",
     "export": "Write every job, schedule and workflow as lines of JSON.",
+    "mirror": "Keep a copy of every job on a second server, and restore from it.",
     "import": "Restore an export, on this or another server.",
     "doctor": "Check the server and the state of the queues.",
     "acl": "Print the least permissions of a role as an ACL rule.",

@@ -26,6 +26,7 @@ from rota.client.import_jobs import ImportReport, import_lines
 from rota.client.job import Job
 from rota.client.job_listing import Filters, list_jobs
 from rota.client.middleware import AMBIENT, Middleware
+from rota.client.mirror import RECONCILE_S, Mirror, mirrored_lines
 from rota.client.namespace_settings import NamespaceSettings
 from rota.client.overview import Overview, read_overview
 from rota.client.page_limit import checked_limit
@@ -35,7 +36,7 @@ from rota.client.queue_metrics import QueueLoad, read_by_task, read_loads, read_
 from rota.client.scaling import Scaling
 from rota.client.schedules import ScheduleDecorator, Schedules
 from rota.client.search_suggestions import SearchSuggestions, read_suggestions
-from rota.client.session import Sessions
+from rota.client.session import Sessions, sessions_of
 from rota.client.sync_methods import sync_method
 from rota.client.tasks import Call, Registry, TakesAnything, Task, TaskDecorator, check_defaults, declare_task
 from rota.client.workflow_builder import WorkflowBuilder
@@ -45,7 +46,7 @@ from rota.core.ids import DEFAULT_QUEUE, JobRef, checked_new_queue, checked_queu
 from rota.core.job_options import Keep, Priority
 from rota.core.lua_constants import MAX_PAYLOAD
 from rota.core.metric_series import Counts, Series
-from rota.core.retry import Retry, Seconds
+from rota.core.retry import Retry, Seconds, to_seconds
 from rota.core.same_id_policy import OnSameId
 from rota.core.schedule import Cron, Every, Misfire, Overlap
 from rota.core.shards import MAX_SHARDS
@@ -613,6 +614,21 @@ class Rota:
         of an export; what was restored before stays.
         """
         return await import_lines(await self._sessions.checked(), lines)
+
+    async def mirror(self, *, to: Rota, reconcile: Seconds = RECONCILE_S) -> None:
+        """Keeps a copy of every job, schedule and workflow on the server of `to` current, until it is cancelled.
+
+        It continues where an earlier one stopped, and compares everything every `reconcile` seconds. No worker runs the
+        copies. Raises ConfigurationError if this server has lost data, or another mirror has taken over.
+        """
+        interval = to_seconds(reconcile, "reconcile")
+        source, target = await self._sessions.checked(), await sessions_of(to).checked()
+        await Mirror(source, target, reconcile_s=interval).run_alone()
+
+    async def mirrored_lines(self) -> AsyncGenerator[str]:
+        """Yields the copy of a mirror on this server as lines for `import_lines`. Raises ConfigurationError."""
+        async for line in mirrored_lines(await self._sessions.checked()):
+            yield line
 
     jobs_sync = sync_method(jobs)
     queues_sync = sync_method(queues)

@@ -169,6 +169,10 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     ),
     "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
     "repairs": KeySpec("repairs", "hash", "all", "7 days", "damaged value that was replaced -> when, and what it was"),
+    "mirror": KeySpec("mirror", "hash", "client", PERMANENT, "a mirror of the queue: fence of its writer, position"),
+    "mirrored": KeySpec(
+        "mirrored", "hash", "client", PERMANENT, "run, schedule, workflow or queue -> its line of an export"
+    ),
     "imported": KeySpec(
         "imported:{name}", "hash", "client", "7 days", "run of an export -> the run that it was restored as"
     ),
@@ -259,6 +263,11 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "operation_due", "zset", "bulk", "with its operation", "unfinished bulk operation -> when a driver may take it"
     ),
     "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
+    "mirror": KeySpec(
+        "mirror", "hash", "client", PERMANENT, "a mirror: id, how often it was opened, fence and position of workflows"
+    ),
+    "mirrored": KeySpec("mirrored", "hash", "client", PERMANENT, "workflow -> its line of an export"),
+    "mirrored_queues": KeySpec("mirrored_queues", "set", "client", PERMANENT, "queues that the mirror has"),
     "imported": KeySpec("imported:{name}", "hash", "client", "7 days", "workflow of an export -> that it was restored"),
     "events": KeySpec("events", "stream", "all", "capped", "changes of workers, workflows and bulk operations"),
     "tasks": KeySpec("tasks", "hash", "worker", PERMANENT, "task -> schema and defaults, as workers publish them"),

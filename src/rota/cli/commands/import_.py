@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -12,8 +12,11 @@ from rota.cli.common_options import Settings, common_options
 from rota.cli.connection import connected, run
 from rota.core.explain import format_count
 
+if TYPE_CHECKING:
+    from rota.client.import_jobs import ImportReport
+
 #: Jobs that are named, of those that were left out.
-SHOWN = 10
+SHOWN: Final = 10
 
 
 @click.command()
@@ -33,6 +36,11 @@ async def _import(settings: Settings, file: TextIO) -> int:
     async with connected(settings) as rota:
         report = await rota.import_lines(file)
         await audit(rota, "import", file.name, jobs=report.jobs, workflows=report.workflows, schedules=report.schedules)
+    return print_report(settings, report)
+
+
+def print_report(settings: Settings, report: ImportReport) -> int:
+    """Prints what an import has done. Returns the exit code."""
     if settings.json:
         output.document(
             {

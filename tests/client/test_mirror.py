@@ -1,0 +1,150 @@
+"""`rota.mirror(to=…)`: the copy on a second server follows the first one, survives kills, and is restored from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from rota.client.import_jobs import import_lines
+from rota.client.mirror import Mirror, mirrored_lines
+from rota.core.ids import JobRef
+from rota.errors import ConfigurationError, InvalidOption
+from tests.client.test_export_and_import import comparable, export, populate, session, source, target
+from tests.eventually import eventually
+from tests.store.driver import QUEUE, Driver
+
+__all__ = ["source", "target"]
+
+
+@asynccontextmanager
+async def mirroring(source: Driver, target: Driver) -> AsyncGenerator[Mirror]:
+    """A mirror that has compared everything once."""
+    mirror = Mirror(session(source), session(target))
+    task = asyncio.create_task(mirror.run())
+    try:
+        done, _ = await asyncio.wait(
+            [task, waiting := asyncio.create_task(mirror.is_current.wait())], return_when=asyncio.FIRST_COMPLETED
+        )
+        assert waiting in done, task.exception()
+        yield mirror
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def lines_of(driver: Driver) -> dict[str, str]:
+    """What the copy has of the jobs of the queue."""
+    return {name: line for name, line in driver.hash("mirrored").items() if "-" not in name and len(name) == 9}
+
+
+async def is_same(source: Driver, target: Driver) -> bool:
+    """Whether the copy has the runs of the source, as they are. A run that its lock releases has no event."""
+    lines = [line for line in await export(source) if '"kind":"job"' in line]
+    return set(map(without_index, lines_of(target).values())) == set(map(without_index, lines))
+
+
+def without_index(line: str) -> str:
+    fields = json.loads(line)
+    return json.dumps({name: value for name, value in fields.items() if name not in ("index", "score")})
+
+
+@pytest.mark.requirement("S1-15")
+async def test_the_copy_follows_every_change(source: Driver, target: Driver) -> None:
+    await source.client.add_queue_names([QUEUE])
+    async with mirroring(source, target):
+        await populate(source)
+        await eventually(lambda: is_same(source, target), 20)
+
+        await source.client.delete(JobRef(QUEUE, "second"))
+        (job,) = await source.worker("w9").claim()
+        await source.worker("w9").complete(job, b"2")
+        await eventually(lambda: is_same(source, target), 20)
+
+
+@pytest.mark.requirement("S1-15")
+async def test_a_mirror_that_is_started_again_catches_up(source: Driver, target: Driver) -> None:
+    await source.client.add_queue_names([QUEUE])
+    await source.one("before")
+    async with mirroring(source, target):
+        pass
+    await populate(source)
+
+    async with mirroring(source, target):
+        await eventually(lambda: is_same(source, target), 20)
+
+
+@pytest.mark.requirement("S1-15")
+async def test_everything_is_restored_from_the_copy_after_the_first_server_has_lost_it(
+    source: Driver, target: Driver
+) -> None:
+    await source.workflow("order", steps=2)
+    for job in await source.worker().claim(1):
+        await source.worker().complete(job)
+    await source.post()
+    await populate(source)
+    await source.client.add_queue_names([QUEUE])
+    async with mirroring(source, target):
+        await eventually(lambda: is_same(source, target), 20)
+    before = comparable(source)
+    for key in source.all_keys():
+        source.redis.delete(key)
+
+    with pytest.raises(ExceptionGroup) as refused:
+        await Mirror(session(source), session(target)).run() if await source.one() else None
+    assert refused.group_contains(ConfigurationError, match="has lost data")
+    for key in source.all_keys():
+        source.redis.delete(key)
+
+    report = await import_lines(session(source), mirrored_lines(session(target)))
+
+    assert (report.in_use, report.is_complete, report.workflows) == ([], True, 1)
+    after = comparable(source)
+    assert {*after.pop("pending"), *after.pop("blocked")} == {*before.pop("pending"), *before.pop("blocked")}
+    assert {name: after[name] for name in after if name != "locks"} == {
+        name: before[name] for name in before if name != "locks"
+    }
+    source.check()
+    again = await import_lines(session(source), mirrored_lines(session(target)))
+    assert (again.jobs, again.in_use) == (0, [])
+
+
+async def test_a_second_mirror_takes_over(source: Driver, target: Driver) -> None:
+    await source.client.add_queue_names([QUEUE])
+    await source.one()
+    async with mirroring(source, target) as first:
+        second = Mirror(session(source), session(target))
+        task = asyncio.create_task(second.run())
+        await asyncio.wait_for(second.is_current.wait(), 20)
+        await source.one()
+
+        with pytest.raises(ConfigurationError, match="another `rota mirror` has taken over"):
+            await first.reconcile()
+
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_a_mirror_has_missed_is_found_by_comparing(source: Driver, target: Driver) -> None:
+    await source.client.add_queue_names([QUEUE])
+    await populate(source)
+    async with mirroring(source, target) as mirror:
+        run = next(iter(lines_of(target)))
+        target.redis.hset(target.key("mirrored"), mapping={run: "stale", "0000zzzzz": '{"kind":"job"}'})
+
+        await mirror.reconcile()
+
+        assert await is_same(source, target)
+
+
+async def test_a_mirror_to_itself_is_refused(source: Driver) -> None:
+    with pytest.raises(InvalidOption, match="name a second one"):
+        await Mirror(session(source), session(source)).run()
+
+
+async def test_without_a_copy_there_is_nothing_to_restore(source: Driver) -> None:
+    with pytest.raises(ConfigurationError, match="there is no copy on this server"):
+        await import_lines(session(source), mirrored_lines(session(source)))

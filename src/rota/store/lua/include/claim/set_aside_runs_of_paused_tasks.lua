@@ -4,6 +4,7 @@
 -- @include emit_event
 -- @include enter_and_leave_lock_lane
 -- @include find_task_of_run
+-- @include queue_key_prefix
 
 -- Passes over the front of `pending`: each pass may free locks, whose next runs belong further in front.
 local PASSES = 8
@@ -11,7 +12,7 @@ local PASSES = 8
 -- Returns the names of the paused tasks, a set of them, and the names of those that are being resumed.
 local function read_paused_tasks()
   local paused, is_paused, resumed = {}, {}, {}
-  local fields = redis.call("HGETALL", K.paused_tasks)
+  local fields = redis.call("HGETALL", queue_key_prefix .. "paused_tasks")
   for i = 1, #fields, 2 do
     if fields[i + 1] == "resuming" then
       resumed[#resumed + 1] = fields[i]
@@ -39,7 +40,7 @@ local function set_aside(limit, bound, paused, is_paused)
         moved[#moved + 1] = run
         redis.call("ZREM", K.pending, run)
         redis.call("ZADD", K.blocked, run_score, run)
-        redis.call("ZADD", K.paused_runs .. ":" .. task, run_score, run)
+        redis.call("ZADD", queue_key_prefix .. "paused_runs:" .. task, run_score, run)
         local lock = has_locks and lock_of(run)
         if lock then freed = freed + leave_lane(run, lock) end
       else
@@ -58,7 +59,7 @@ end
 
 -- blocked -> pending, for up to `bound` runs of a task that is resumed. Returns whether there may be more.
 local function put_back(task, bound)
-  local key, back = K.paused_runs .. ":" .. task, {}
+  local key, back = queue_key_prefix .. "paused_runs:" .. task, {}
   local members = redis.call("ZRANGE", key, 0, bound - 1, "WITHSCORES")
   for i = 1, #members, 2 do
     local run = members[i]
@@ -69,8 +70,10 @@ local function put_back(task, bound)
   if #back > 0 then redis.call("ZREM", key, unpack(back)) end
   emit_event("put_back", back)
   if redis.call("EXISTS", key) > 0 then return true end
-  redis.call("HDEL", K.paused_tasks, task)
-  if redis.call("EXISTS", K.paused_tasks) == 0 then redis.call("HDEL", K.meta, "has_paused_tasks") end
+  redis.call("HDEL", queue_key_prefix .. "paused_tasks", task)
+  if redis.call("EXISTS", queue_key_prefix .. "paused_tasks") == 0 then
+    redis.call("HDEL", K.meta, "has_paused_tasks")
+  end
   return false
 end
 

@@ -28,6 +28,7 @@ from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWith
 from rota.store.http_server_state import HttpServerStore
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
 from rota.store.namespace_settings import SettingsStore
+from rota.store.progress_secret import read_secret_and_time
 from rota.store.redis.hash_slots import slot_of as slot_in_store
 from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from rota.store.schedules import ScheduleStore
@@ -71,6 +72,7 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await blobs.append(queue, "c1", 0, b"chunk")
     await driver.enqueue(new_job("big", blobs=("c1",), due="+60000"), queue=queue)
     await blobs.reserve(queue, "x1")
+    await read_secret_and_time(driver.redis_client, driver.keys)
     jobs = await worker.claim(6, queue=queue)
     await worker.store.save_progress(queue, [(jobs[5].run, jobs[5].claim, "1", "2", "")])
     await worker.store.append_log(queue, jobs[5].run, jobs[5].claim, 1, ["info x"])

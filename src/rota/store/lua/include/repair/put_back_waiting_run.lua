@@ -34,6 +34,8 @@ end
 
 -- Returns how many runs became pending.
 local function put_back_waiting_run(run, f)
+  -- Its place in the lane of its lock depends on its score.
+  if f.lock ~= "" then redis.call("HSET", K.locked, run, f.lock) end
   local score = score_of_waiting_run(f)
   if why_blocked(run) then
     redis.call("ZADD", K.blocked, format_integer(score), run)

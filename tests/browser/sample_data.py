@@ -42,6 +42,7 @@ class SampleData:
             "queue": "/queues/mail",
             "task": "/tasks/bounce",
             "operations": "/operations",
+            "tokens": "/tokens",
             "workers": "/workers",
             "scaling": "/scaling",
             "schedules": "/schedules",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from rota import Job, JobState
 from rota.client.session import sessions_of
-from tests.browser.site import Site, row
+from tests.browser.conftest import PHONE
+from tests.browser.keyboard import press
+from tests.browser.site import Site, close_page, open_page, row
 from tests.metric_history import write_usual_days
 from tests.servers import Server
 
@@ -158,6 +160,41 @@ async def test_what_ran_at_a_moment_is_picked_in_a_chart(site: Site, page: Page)
     found = await row(page, "letter")
     await expect(found.get_by_text(re.compile(r"^\d+ \w{3} \d\d:\d\d:\d\d$"))).to_be_visible()
     assert clicks.count == 2
+
+
+async def test_a_finding_is_acknowledged_on_a_phone(site: Site, browser: Browser) -> None:
+    """Story 11: "I know, let me sleep"."""
+    await site.tasks.greet.enqueue("ann")
+    page = await open_page(browser, site.url, viewport=PHONE, reduced_motion="reduce")
+    site.watch(page)
+    clicks = Clicks()
+    await page.goto("/")
+    await expect(page.get_by_role("status", name="Verdict")).to_contain_text("mail has no worker")
+
+    await clicks.on(page.get_by_role("button", name="Acknowledge: mail has no worker"))
+    await page.get_by_role("dialog").get_by_label("Note").fill("the new machine is on its way")
+    await page.get_by_role("dialog").get_by_label("Leave it out of the verdict").select_option(label="for 1 hour")
+    await clicks.on(page.get_by_role("dialog").get_by_role("button", name="Acknowledge"))
+
+    await expect(page.get_by_role("status", name="Verdict")).not_to_contain_text("mail has no worker")
+    await clicks.on(page.get_by_text("1 acknowledged finding"))
+    note = page.get_by_role("list", name="Acknowledged").get_by_role("listitem")
+    await expect(note).to_contain_text(re.compile("Acknowledged by .*snoozed until.*: the new machine is on its way"))
+    assert clicks.count == 3
+
+    await page.get_by_role("button", name="Show again: mail has no worker").click()
+    await expect(page.get_by_role("status", name="Verdict")).to_contain_text("mail has no worker")
+    await close_page(page)
+
+
+async def test_a_finding_is_acknowledged_with_keys(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.goto("/")
+
+    await press(page, page.get_by_role("button", name="Acknowledge: mail has no worker"))
+    await press(page, page.get_by_role("dialog").get_by_role("button", name="Acknowledge"))
+
+    await expect(page.get_by_text("1 acknowledged finding")).to_be_visible()
 
 
 def _claim_earlier(site: Site, job: Job[Any], *, minutes: int) -> None:

@@ -96,6 +96,51 @@ async def test_a_moment_in_a_chart_is_picked_with_keys(site: Site, page: Page) -
     await row(page, "letter")
 
 
+async def test_a_range_is_dragged_over_and_compared_with_the_previous_day(site: Site, page: Page) -> None:
+    await site.start_worker()
+    await site.until(await site.tasks.greet.enqueue("ann"), JobState.COMPLETED)
+    await page.goto("/")
+    chart = page.get_by_role("slider", name="Moment in Throughput, the last hour")
+    await expect(chart).to_have_attribute("aria-valuetext", re.compile("completed"))
+    box = await chart.bounding_box()
+    assert box is not None
+
+    await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 40, steps=5)
+    await page.mouse.up()
+
+    await expect(page).to_have_url(re.compile(r"\?from=.*&until="))
+    await expect(page.get_by_role("figure", name=re.compile(r"Throughput, \d+ \w{3} \d\d:\d\d to"))).to_be_visible()
+
+    await page.get_by_role("combobox", name="Compare with").select_option("day")
+    await expect(page).to_have_url(re.compile("compare=day"))
+    await expect(page.get_by_role("columnheader", name="completed, previous day").first).to_be_attached()
+
+    await press(page, page.get_by_role("button", name="Clear the chosen time range"))
+    await expect(page.get_by_role("figure", name="Throughput, the last hour")).to_be_visible()
+
+
+async def test_a_range_is_zoomed_into_with_keys(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.goto("/")
+
+    await press(page, page.get_by_role("slider", name="Moment in Throughput, the last hour"), "Shift+ArrowLeft")
+    await page.keyboard.press("Shift+PageUp")
+    await page.keyboard.press("Enter")
+
+    await expect(page).to_have_url(re.compile(r"\?from=.*&until="))
+
+
+async def test_a_deploy_is_marked_in_the_charts(site: Site, page: Page) -> None:
+    await site.tasks.greet.enqueue("ann")
+    await page.request.post("/api/annotations", data={"text": "release", "kind": "deploy", "version": "v1.4.2"})
+    await page.goto("/")
+
+    marks = page.get_by_role("list", name="Marks of Throughput, the last hour")
+    await expect(marks.get_by_text("deploy v1.4.2")).to_be_attached()
+
+
 async def test_the_range_is_in_the_url(site: Site, page: Page) -> None:
     await site.tasks.greet.enqueue("ann")
     await page.goto("/")

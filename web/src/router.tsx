@@ -172,6 +172,12 @@ const operations = createRoute({
   component: lazyRouteComponent(() => loadPage(import("@/routes/operations")), "OperationsRoute"),
 });
 
+const tokens = createRoute({
+  getParentRoute: () => authenticated,
+  path: "/tokens",
+  component: lazyRouteComponent(() => loadPage(import("@/routes/tokens")), "TokensRoute"),
+});
+
 const audit = createRoute({
   getParentRoute: () => authenticated,
   path: "/audit",
@@ -200,6 +206,7 @@ const tree = root.addChildren([
     schedules,
     locks,
     operations,
+    tokens,
     audit,
     notFound,
   ]),

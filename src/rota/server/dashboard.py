@@ -36,6 +36,7 @@ PAGES: Final = (
     "queues",
     "tasks",
     "operations",
+    "tokens",
     "workers",
     "scaling",
     "locks",

@@ -4,13 +4,9 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { unwrap, api, type Schemas } from "@/api/http-client";
 import { queryKeys } from "@/api/query-keys";
-import type { RedriveOutcome } from "@/lib/redrive-outcome";
 import { withRawMember } from "@/lib/lossless-json";
 
-export type Operation = Schemas["Operation"] & {
-  readonly by?: string | null;
-  readonly outcome?: RedriveOutcome | null;
-};
+export type Operation = Schemas["Operation"];
 export type BulkAction = Operation["action"];
 /** Values of declared fields are JSON, as a text. */
 export type OperationFilter = Omit<Schemas["OperationWhere"], "fields"> & { readonly fields?: string };

@@ -8,14 +8,7 @@ import type { ChartPeriod, Comparison } from "@/lib/chart-period";
 import { HOUR_MS, WEEKS } from "@/lib/heatmap-hours";
 
 export type MetricPoint = Schemas["MetricPoint"];
-/** `previous` is the period to compare with; its steps may be wider. */
-export type MetricsHistory = Schemas["MetricsResponse"] & {
-  readonly previous?: {
-    readonly since: string;
-    readonly step_ms: number;
-    readonly points: readonly MetricPoint[];
-  } | null;
-};
+export type MetricsHistory = Schemas["MetricsResponse"];
 export type TaskMetrics = Schemas["TaskMetrics"];
 
 /** Refresh interval of the hours of the week. */

@@ -10,6 +10,7 @@ import { statsQuery, type Stats } from "@/api/job-counts";
 import { jobsQuery, type Order } from "@/api/job-list";
 import { filterSuggestionsQuery } from "@/api/name-suggestions";
 import { queryKeys } from "@/api/query-keys";
+import { deleteView, saveView, viewsQuery } from "@/api/saved-views";
 import { useHasRole, useSession } from "@/api/session";
 import { tasksQuery } from "@/api/tasks";
 import { BulkOperationDialog, type DialogTarget } from "@/components/bulk-operations/bulk-operation-dialog";
@@ -63,7 +64,7 @@ export function JobsRoute() {
       title="Jobs"
       actions={
         <>
-          <SavedViewsMenu search={{ ...filter, ...(order ? { order } : {}) }} onShow={show} />
+          <SavedViews search={{ ...filter, ...(order ? { order } : {}) }} onShow={show} />
           {mayAct && (
             <Button asChild variant="primary">
               <Link to="/jobs/new">
@@ -107,6 +108,30 @@ export function JobsRoute() {
         onClear={() => show({})}
       />
     </PageLayout>
+  );
+}
+
+function SavedViews({ search, onShow }: { search: JobsSearch; onShow: (search: JobsSearch) => void }) {
+  const views = useQuery(viewsQuery).data ?? [];
+  const mayChange = useHasRole("operator");
+  const save = useMutationWithToast({
+    run: saveView,
+    successMessage: ({ name }: { name: string; search: JobsSearch }) => `Saved as “${name}”`,
+    invalidates: [queryKeys.views],
+  });
+  const remove = useMutationWithToast({
+    run: deleteView,
+    successMessage: (name: string) => `“${name}” deleted`,
+    invalidates: [queryKeys.views],
+  });
+  return (
+    <SavedViewsMenu
+      views={views}
+      search={search}
+      onOpen={(view) => onShow(view.search)}
+      onSave={mayChange ? (name) => save.mutate({ name, search }) : undefined}
+      onDelete={mayChange ? (name) => remove.mutate(name) : undefined}
+    />
   );
 }
 

@@ -22,7 +22,7 @@ export function LoadCharts({ scope, search, at, onChange }: LoadChartsProps) {
         <h2 className="text-base font-semibold">History</h2>
         <ChartControls search={search} onChange={onChange} />
       </div>
-      <MetricsCharts scope={scope} period={period} search={search} />
+      <MetricsCharts scope={scope} period={period} search={search} onChange={onChange} />
     </>
   );
 }

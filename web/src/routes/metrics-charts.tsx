@@ -1,8 +1,9 @@
 /** The charts of a page: throughput, waiting and running time of all jobs, of a queue, or of a task. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 
+import { annotationsQuery } from "@/api/annotations";
 import { metricsHistoryQuery, type MetricsScope } from "@/api/metrics-history";
 import type { ChartMark, TimeSpan } from "@/components/charts/chart-types";
 import { QueryContent } from "@/components/loading-empty-error-states";
@@ -11,19 +12,19 @@ import { LatencyChart, ThroughputChart, type ChartContext } from "@/components/m
 import { Panel } from "@/components/panel";
 import type { ChartPeriod, ChartSearch } from "@/lib/chart-period";
 import { formatPercent, formatShort } from "@/lib/format-number";
-import { usePausablePolling } from "@/live/use-pausable-polling";
+import { usePausablePolling, usePausableQuery } from "@/live/use-pausable-polling";
 
 interface MetricsChartsProps {
   scope: MetricsScope;
   period: ChartPeriod;
   search: ChartSearch;
+  onChange: (change: ChartSearch) => void;
 }
 
-const NO_MARKS: readonly ChartMark[] = [];
 /** Of a period that is over: only later corrections would change it. */
 const NEVER_MS = 86_400_000;
 
-export function MetricsCharts({ scope, period, search }: MetricsChartsProps) {
+export function MetricsCharts({ scope, period, search, onChange }: MetricsChartsProps) {
   const polling = usePausablePolling(period.everyMs === false ? NEVER_MS : period.everyMs);
   const history = useQuery({
     ...metricsHistoryQuery(period, scope, search.compare),
@@ -32,13 +33,20 @@ export function MetricsCharts({ scope, period, search }: MetricsChartsProps) {
   });
   const [picked, setPicked] = useState<TimeSpan | null>(null);
   const total = history.data?.total;
+  const marks = useMarks(history.data?.since, scope.queue);
+
+  function zoom({ from, until }: TimeSpan) {
+    setPicked(null);
+    onChange({ from: new Date(from).toISOString(), until: new Date(until).toISOString(), range: undefined });
+  }
 
   const context = (data: ChartContext["history"]): ChartContext => ({
     history: data,
     compare: search.compare,
-    marks: NO_MARKS,
+    marks,
     picked,
     onPick: setPicked,
+    onZoom: zoom,
   });
   return (
     <>
@@ -56,7 +64,7 @@ export function MetricsCharts({ scope, period, search }: MetricsChartsProps) {
         <QueryContent query={history} lines={6}>
           {(data) => <ThroughputChart context={context(data)} label={`Throughput, ${period.words}`} />}
         </QueryContent>
-        <PickedMoment picked={picked} scope={scope} onClear={() => setPicked(null)} />
+        <PickedMoment picked={picked} scope={scope} onZoom={zoom} onClear={() => setPicked(null)} />
       </Panel>
       <div className="grid gap-4 lg:grid-cols-2">
         <Panel title="Waiting time">
@@ -71,5 +79,23 @@ export function MetricsCharts({ scope, period, search }: MetricsChartsProps) {
         </Panel>
       </div>
     </>
+  );
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The deploys and notes since the charts begin; whole hours, so that the query stays the same. */
+function useMarks(since: string | undefined, queue: string | undefined): readonly ChartMark[] {
+  const from = since === undefined ? undefined : new Date(Math.floor(Date.parse(since) / HOUR_MS) * HOUR_MS);
+  const annotations = useQuery(
+    usePausableQuery({ ...annotationsQuery(from?.toISOString() ?? "", queue), enabled: from !== undefined }),
+  ).data;
+  return useMemo(
+    () =>
+      (annotations ?? []).map(({ at, kind, text, version }) => ({
+        at: Date.parse(at),
+        text: kind === "deploy" ? `deploy ${version ?? text}` : text,
+      })),
+    [annotations],
   );
 }

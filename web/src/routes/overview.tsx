@@ -106,7 +106,7 @@ function OverviewContent({ overview }: { overview: Overview }) {
           <ChartControls search={search} onChange={show} />
         </div>
       </div>
-      <MetricsCharts scope={{ queue }} period={period} search={search} />
+      <MetricsCharts scope={{ queue }} period={period} search={search} onChange={show} />
       <div className="grid gap-4 lg:grid-cols-2">
         <TaskSelectPanel title="Slowest tasks" order="slowest" query={slowest} words={words} />
         <TaskSelectPanel title="Tasks with most failures" order="failing" query={failing} words={words} />

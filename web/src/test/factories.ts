@@ -133,6 +133,8 @@ export function anOperation(fields: Partial<Operation> = {}): Operation {
   return {
     id: "operation-1",
     action: "cancel",
+    by: null,
+    outcome: null,
     where: {},
     chosen: null,
     state: "COMPLETED",

@@ -92,14 +92,23 @@ function FindingRow({ finding, onAcknowledge, onRemove }: FindingRowProps) {
         </Link>
       )}
       {onAcknowledge && (
-        <Button variant="quiet" className="mx-2 max-sm:mb-1" onClick={() => onAcknowledge(finding)}>
+        <Button
+          variant="quiet"
+          className="mx-2 max-sm:mb-1"
+          aria-label={`Acknowledge: ${finding.text}`}
+          onClick={() => onAcknowledge(finding)}
+        >
           <BellOff aria-hidden className="size-3.5" /> Acknowledge
-          <span className="sr-only">: {finding.text}</span>
         </Button>
       )}
       {onRemove && (
-        <Button variant="quiet" className="mx-2 max-sm:mb-1" onClick={() => onRemove(finding)}>
-          Show again<span className="sr-only">: {finding.text}</span>
+        <Button
+          variant="quiet"
+          className="mx-2 max-sm:mb-1"
+          aria-label={`Show again: ${finding.text}`}
+          onClick={() => onRemove(finding)}
+        >
+          Show again
         </Button>
       )}
     </li>

@@ -158,14 +158,18 @@ function drawPicked(self: uPlot, picked: TimeSpan | null): void {
 function drawMarks(self: uPlot, marks: readonly ChartMark[]): void {
   const { ctx, bbox } = self;
   const scale = devicePixelRatio;
+  const [times] = self.data;
+  const right = bbox.left + bbox.width;
+  // The last point stands for a whole step: marks within it belong to its place.
+  const end = (times.at(-1) ?? 0) + (times[1] ?? 0) - (times[0] ?? 0);
   let free = -Infinity;
   ctx.save();
   ctx.strokeStyle = ctx.fillStyle = resolveCssColor("--text");
   ctx.font = `${11 * scale}px system-ui, sans-serif`;
   ctx.setLineDash([3 * scale, 3 * scale]);
   for (const { at, text } of marks) {
-    const x = self.valToPos(at / 1000, "x", true);
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    const x = Math.min(right, self.valToPos(at / 1000, "x", true));
+    if (x < bbox.left || at / 1000 > end) continue;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
@@ -173,7 +177,7 @@ function drawMarks(self: uPlot, marks: readonly ChartMark[]): void {
     // Labels do not overlap: the list below the chart has all of them.
     const label = text.slice(0, MAX_MARK_CHARACTERS);
     const width = ctx.measureText(label).width;
-    const start = x + width + 6 * scale > bbox.left + bbox.width ? x - width - 4 * scale : x + 4 * scale;
+    const start = x + width + 6 * scale > right ? x - width - 4 * scale : x + 4 * scale;
     if (start > free) {
       ctx.fillText(label, start, bbox.top + 10 * scale);
       free = start + width + 8 * scale;

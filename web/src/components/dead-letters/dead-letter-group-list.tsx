@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import type { DeadLetterGroup } from "@/api/dead-letters";
 import { Badge } from "@/components/badges";
 import { Button } from "@/components/buttons";
+import { FailureHistogram } from "@/components/dead-letters/failure-histogram";
 import { RelativeTime } from "@/components/relative-time-and-duration";
 import { classNames } from "@/lib/class-names";
 import { formatCount, formatPlural } from "@/lib/format-number";
@@ -21,13 +22,14 @@ interface DeadLetterGroupListProps {
 }
 
 /** Dead letters grouped by error, largest group first. */
-export function DeadLetterGroupList({ groups, open, onOpen, onRedrive, onDelete, children }: DeadLetterGroupListProps) {
+export function DeadLetterGroupList(props: DeadLetterGroupListProps) {
+  const { groups, open, onOpen, onRedrive, onDelete, children } = props;
   return (
     <ul aria-label="Errors" className="flex flex-col gap-3">
       {groups.map((group) => {
         const isOpen = group.id === open;
         return (
-          <li key={`${group.queue} ${group.id}`} className="rounded-lg border bg-surface">
+          <li key={groupKey(group)} className="rounded-lg border bg-surface">
             <div className="flex flex-wrap items-start gap-x-4 gap-y-2 px-4 py-3">
               <button
                 type="button"
@@ -44,18 +46,17 @@ export function DeadLetterGroupList({ groups, open, onOpen, onRedrive, onDelete,
                 />
                 <span className="min-w-0">
                   <span className="font-semibold break-all text-failed">{group.error || "Error"}</span>
-                  <span className="line-clamp-2 text-[13px] break-words">
-                    {group.count === 1 ? (group.samples[0]?.error?.message ?? group.message) : group.message}
-                  </span>
+                  <span className="line-clamp-2 text-[13px] break-words">{group.example ?? group.message}</span>
                   <span className="mt-1.5 flex flex-wrap items-center gap-x-2 gap-y-1 text-xs text-muted">
                     <Badge>{group.queue}</Badge>
                     <span>{taskNames(group).join(", ")}</span>
                     <span>
-                      since <RelativeTime at={group.since} />
+                      first <RelativeTime at={group.first_seen} />, last <RelativeTime at={group.last_seen} />
                     </span>
                   </span>
                 </span>
               </button>
+              <FailureHistogram buckets={group.histogram} until={group.last_seen ?? group.since} />
               <span className="tabular-nums text-base font-semibold" title={formatPlural(group.count, "dead letter")}>
                 {formatCount(group.count)}
               </span>
@@ -78,6 +79,11 @@ export function DeadLetterGroupList({ groups, open, onOpen, onRedrive, onDelete,
       })}
     </ul>
   );
+}
+
+/** Groups of different queues may have the same ID. */
+function groupKey({ queue, id }: Pick<DeadLetterGroup, "queue" | "id">): string {
+  return `${queue} ${id}`;
 }
 
 /** The tasks of the group's samples. */

@@ -1,47 +1,29 @@
 import { Bookmark, BookmarkPlus, Trash2 } from "lucide-react";
 import { useState } from "react";
 
+import type { SavedView } from "@/api/saved-views";
 import { Button } from "@/components/buttons";
 import { Dialog } from "@/components/dialog";
 import { DropdownMenu, MenuItem, MenuSeparator } from "@/components/dropdown-menu";
 import { TextField } from "@/components/form-fields";
-import { useToast } from "@/components/toasts";
-import { deleteView, loadViews, saveView, type SavedView } from "@/lib/saved-views-storage";
 import type { JobsSearch } from "@/routes/jobs.search-params";
 
-/** The menu of saved views, stored in this browser. */
-export function SavedViewsMenu({ search, onShow }: { search: JobsSearch; onShow: (search: JobsSearch) => void }) {
-  const [views, setViews] = useState(loadViews);
-  const toast = useToast();
-  const current = views.find((view) => isSameSearch(view.search, search))?.name ?? null;
-  return (
-    <MenuAndDialog
-      views={views}
-      current={current}
-      onOpen={(view) => onShow(view.search)}
-      onSave={(name) => {
-        setViews(saveView({ name, search }));
-        toast.success(`Saved as “${name}”`);
-      }}
-      onDelete={(name) => setViews(deleteView(name))}
-    />
-  );
-}
-
-interface MenuAndDialogProps {
+interface SavedViewsMenuProps {
   views: readonly SavedView[];
-  /** The name of the current view, if it is saved. */
-  current: string | null;
+  search: JobsSearch;
   onOpen: (view: SavedView) => void;
-  onSave: (name: string) => void;
-  onDelete: (name: string) => void;
+  /** Undefined if the user's role does not allow it. */
+  onSave?: (name: string) => void;
+  onDelete?: (name: string) => void;
 }
 
-function MenuAndDialog({ views, current, onOpen, onSave, onDelete }: MenuAndDialogProps) {
+/** The menu of saved views, which all users share. */
+export function SavedViewsMenu({ views, search, onOpen, onSave, onDelete }: SavedViewsMenuProps) {
+  const current = views.find((view) => isSameSearch(view.search, search))?.name ?? null;
   const [name, setName] = useState<string | null>(null);
   const keep = () => {
     if (name === null || name.trim() === "") return;
-    onSave(name.trim());
+    onSave?.(name.trim());
     setName(null);
   };
   return (
@@ -60,12 +42,15 @@ function MenuAndDialog({ views, current, onOpen, onSave, onDelete }: MenuAndDial
             <span className="max-w-56 truncate">{view.name}</span>
           </MenuItem>
         ))}
-        {views.length > 0 && <MenuSeparator />}
-        <MenuItem onSelect={() => setName(current ?? "")}>
-          <BookmarkPlus className="size-3.5" />
-          Save this view
-        </MenuItem>
-        {current !== null && (
+        {views.length === 0 && !onSave && <p className="px-2 py-1.5 text-[13px] text-muted">No saved views</p>}
+        {views.length > 0 && onSave && <MenuSeparator />}
+        {onSave && (
+          <MenuItem onSelect={() => setName(current ?? "")}>
+            <BookmarkPlus className="size-3.5" />
+            Save this view
+          </MenuItem>
+        )}
+        {current !== null && onDelete && (
           <MenuItem isDangerous onSelect={() => onDelete(current)}>
             <Trash2 className="size-3.5" />
             Delete “{current}”
@@ -76,7 +61,7 @@ function MenuAndDialog({ views, current, onOpen, onSave, onDelete }: MenuAndDial
         isOpen={name !== null}
         onClose={() => setName(null)}
         title="Save this view"
-        description="Saves the filter and the order in this browser."
+        description="Saves the filter and the order for all users. The URL of the page shares it, too."
         actions={
           <Button variant="primary" disabled={(name ?? "").trim() === ""} onClick={keep}>
             Save

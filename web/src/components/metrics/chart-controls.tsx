@@ -1,12 +1,13 @@
 /** The controls of the charts of a page: range, comparison, and the chosen moment. */
 
-import { X } from "lucide-react";
+import { X, ZoomIn } from "lucide-react";
 
 import type { TimeSpan } from "@/components/charts/chart-types";
-import { IconButton } from "@/components/buttons";
+import { Button, IconButton } from "@/components/buttons";
+import { SelectField } from "@/components/form-fields";
 import { JobsLink } from "@/components/job-links";
 import { SegmentedControl } from "@/components/segmented-control";
-import { formatSpan, RANGES, type ChartSearch, type Range } from "@/lib/chart-period";
+import { COMPARISONS, formatSpan, RANGES, type ChartSearch, type Range } from "@/lib/chart-period";
 import { useTimeZone } from "@/lib/time-zone-setting";
 import type { MetricsScope } from "@/api/metrics-history";
 
@@ -19,7 +20,7 @@ const NOT_CHOSEN = { from: undefined, until: undefined };
 
 export function ChartControls({ search, onChange }: ChartControlsProps) {
   const zone = useTimeZone();
-  const { from, until } = search;
+  const { from, until, compare } = search;
   const isChosen = from !== undefined && until !== undefined;
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -31,6 +32,18 @@ export function ChartControls({ search, onChange }: ChartControlsProps) {
           </IconButton>
         </span>
       )}
+      <SelectField
+        label="Compare with"
+        isLabelHidden
+        className="w-56"
+        value={compare ?? ""}
+        onChange={(chosen) => onChange({ compare: chosen === "" ? undefined : chosen })}
+        options={[
+          { value: "", label: "No comparison" },
+          { value: "day", label: `Compare: ${COMPARISONS.day.label}` },
+          { value: "week", label: `Compare: ${COMPARISONS.week.label}` },
+        ]}
+      />
       <SegmentedControl<Range | "chosen">
         label="Range"
         value={isChosen ? "chosen" : (search.range ?? "hour")}
@@ -46,14 +59,19 @@ export function ChartControls({ search, onChange }: ChartControlsProps) {
 interface PickedMomentProps {
   picked: TimeSpan | null;
   scope: MetricsScope;
+  onZoom: (span: TimeSpan) => void;
   onClear: () => void;
 }
 
 /** The jobs of the moment that was picked in a chart. Its height is reserved, so that nothing moves. */
-export function PickedMoment({ picked, scope, onClear }: PickedMomentProps) {
+export function PickedMoment({ picked, scope, onZoom, onClear }: PickedMomentProps) {
   const zone = useTimeZone();
   if (picked === null) {
-    return <p className="min-h-8 text-xs leading-8 text-muted">Click a chart to see the jobs of that moment.</p>;
+    return (
+      <p className="min-h-8 text-xs leading-8 text-muted">
+        Click a chart to see the jobs of that moment; drag over it to zoom in.
+      </p>
+    );
   }
   const span = { since: new Date(picked.from).toISOString(), until: new Date(picked.until).toISOString() };
   return (
@@ -68,6 +86,9 @@ export function PickedMoment({ picked, scope, onClear }: PickedMomentProps) {
       <JobsLink filter={{ ...scope, ...span }} className="link text-[13px]">
         Enqueued
       </JobsLink>
+      <Button variant="quiet" onClick={() => onZoom(picked)}>
+        <ZoomIn aria-hidden className="size-3.5" /> Zoom in
+      </Button>
       <IconButton label="Clear the picked moment" onClick={onClear}>
         <X className="size-3.5" />
       </IconButton>

@@ -19,7 +19,7 @@ export interface ChartContext {
   readonly marks: readonly ChartMark[];
   readonly picked: TimeSpan | null;
   readonly onPick: (span: TimeSpan) => void;
-  readonly onZoom?: (span: TimeSpan) => void;
+  readonly onZoom: (span: TimeSpan) => void;
 }
 
 function perMinute(value: number): string {

@@ -73,6 +73,7 @@ function Frame() {
     "g s": () => void navigate({ to: "/schedules" }),
     "g l": () => void navigate({ to: "/locks" }),
     "g p": () => void navigate({ to: "/operations" }),
+    "g t": () => void navigate({ to: "/tokens" }),
     "g a": () => void navigate({ to: "/audit" }),
   });
 

@@ -2,6 +2,7 @@ import { Link, type LinkProps } from "@tanstack/react-router";
 import {
   CalendarClock,
   Gauge,
+  KeyRound,
   Layers,
   LayoutList,
   ListChecks,
@@ -50,6 +51,7 @@ export const NAVIGATION: readonly { readonly title: string; readonly places: rea
     title: "Control",
     places: [
       { to: "/operations", label: "Operations", icon: Layers, key: "p" },
+      { to: "/tokens", label: "Tokens", icon: KeyRound, key: "t", isForAdmins: true },
       { to: "/audit", label: "Audit", icon: ScrollText, key: "a", isForAdmins: true },
     ],
   },

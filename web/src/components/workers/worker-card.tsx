@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 
 import type { RunningJob, Worker } from "@/api/workers";
-import { Badge } from "@/components/badges";
+import { Badge, JobStateBadge } from "@/components/badges";
 import { Button } from "@/components/buttons";
 import { CopyButton } from "@/components/copy-button";
 import { JobLink } from "@/components/job-links";
@@ -45,7 +45,7 @@ export function WorkerCard({ worker, cpu, onDrain }: WorkerCardProps) {
   const [label, look] = STATE_BADGES[state] ?? ["idle", "bg-completed-soft text-completed"];
   const isGone = state === "dead" || state === "stopped";
   return (
-    <section aria-label={worker.id} className="rounded-lg border bg-surface">
+    <section id={worker.id} aria-label={worker.id} className="scroll-mt-14 rounded-lg border bg-surface">
       <header className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 pt-2.5">
         <h2 className="font-semibold break-all">{worker.name || worker.id}</h2>
         <Badge className={look}>{label}</Badge>
@@ -88,7 +88,7 @@ export function WorkerCard({ worker, cpu, onDrain }: WorkerCardProps) {
             {worker.pid !== null && <span className="text-muted">, pid {worker.pid}</span>}
           </span>
         </Property>
-        <Property name="Version">{worker.version || "–"}</Property>
+        <Property name="Version">{worker.code_version ?? (worker.version || "–")}</Property>
       </dl>
       <p className="flex flex-wrap gap-1 px-4 pb-2.5">
         <span className="sr-only">Serves</span>
@@ -96,8 +96,34 @@ export function WorkerCard({ worker, cpu, onDrain }: WorkerCardProps) {
           <Badge key={queue}>{queue}</Badge>
         ))}
       </p>
-      {worker.running.length > 0 && <RunningJobs jobs={worker.running} count={worker.busy} isGone={isGone} />}
+      {isGone && worker.lost_jobs.length > 0 && <LostJobs jobs={worker.lost_jobs} />}
+      {worker.running.length > 0 && !(isGone && worker.lost_jobs.length > 0) && (
+        <RunningJobs jobs={worker.running} count={worker.busy} isGone={isGone} />
+      )}
     </section>
+  );
+}
+
+/** The jobs that a dead worker was running, and what became of each. */
+function LostJobs({ jobs }: { jobs: Worker["lost_jobs"] }) {
+  return (
+    <div className="border-t">
+      <h3 className="px-4 pt-2 text-xs text-muted">Was running, and what became of it</h3>
+      <ul aria-label="Lost jobs" className="divide-y divide-line/60">
+        {jobs.slice(0, MAX_SHOWN).map((job) => (
+          <li key={`${job.jobId}@${job.run}`} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-1.5">
+            <JobLink id={`${job.jobId}@${job.run}`} />
+            <span className="text-[13px] text-muted">{job.type}</span>
+            <span className="ml-auto">
+              {job.status === null ? <Badge>no longer stored</Badge> : <JobStateBadge state={job.status} />}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {jobs.length > MAX_SHOWN && (
+        <p className="px-4 py-1.5 text-xs text-muted">and {formatCount(jobs.length - MAX_SHOWN)} more</p>
+      )}
+    </div>
   );
 }
 

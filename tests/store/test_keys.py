@@ -26,7 +26,9 @@ from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore, OperationInfo
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWithParents, ParentOutcome
 from rota.store.http_server_state import HttpServerStore
+from rota.store.job_copies import JobCopies
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
+from rota.store.mirror_store import MirrorStore
 from rota.store.namespace_settings import SettingsStore
 from rota.store.progress_secret import read_secret_and_time
 from rota.store.redis.hash_slots import slot_of as slot_in_store
@@ -147,6 +149,15 @@ async def _exercise(driver: Driver, queue: str) -> None:
     await attention.acknowledge("slow_queue:mail", Acknowledgement(by="ada", at=1))
     operation = OperationInfo(id="o", verb="cancel", where={"state": "pending"}, created_at=driver.now())
     await BulkOperationStore(driver.redis_client, driver.keys).open(operation)
+    copies = JobCopies(driver.client)
+    await copies.restore_runs("export", {"queue": queue}, await copies.read_runs(queue, ["late"]))
+    workflow = await copies.read_workflow("flow-1")
+    assert workflow is not None
+    await copies.restore_workflow("export", workflow)
+    mirror = MirrorStore(driver.client)
+    await mirror.open("mirror")
+    await mirror.add_queue(queue)
+    await mirror.write(queue, {"1": "{}"}, position="1-0")
     driver.advance(3_600_000)
     await driver.one(queue=queue, due="+99999999")
 

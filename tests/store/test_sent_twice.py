@@ -13,12 +13,14 @@ from rota.core.dependencies import known
 from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
+from rota.core.lua_constants import BLOB_UNTAKEN_MS
 from rota.core.same_id_policy import Update
 from rota.core.worker_durations import DurationSettings
 from rota.core.workflow_record_and_decisions import StepRecord
 from rota.errors import JobNotFound
 from rota.store.annotations import Annotation, AnnotationStore
 from rota.store.attention import AttentionStore
+from rota.store.blob_store import BlobStore
 from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, ParentOutcome
@@ -196,6 +198,21 @@ def attention_of(scene: Scene) -> AttentionStore:
     return AttentionStore(scene.driver.redis_client, scene.driver.keys)
 
 
+async def took_blobs(scene: Scene) -> list[str]:
+    """A blob in the user's store is due to be removed there, and a worker gets it."""
+    blobs = BlobStore(scene.driver.client)
+    await blobs.reserve(QUEUE, "x1")
+    scene.driver.advance(BLOB_UNTAKEN_MS)
+    return await blobs.take_removable(QUEUE)
+
+
+async def stored_and_discarded(scene: Scene) -> str:
+    blobs = BlobStore(scene.driver.client)
+    stored = await blobs.append(QUEUE, "c1", 0, b"chunk")
+    await blobs.discard(QUEUE, ["c1"])
+    return stored
+
+
 Act = Callable[[Scene], Awaitable[Any]]
 NO_ANSWER: Final = "no answer is compared"
 EQUAL: Final = "equal"
@@ -295,6 +312,16 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
         EQUAL,
         (),
     ),
+    "append_blob_chunk": (lambda s: BlobStore(s.driver.client).append(QUEUE, "c1", 0, b"chunk"), EQUAL, ()),
+    "reserve_external_blob": (
+        lambda s: BlobStore(s.driver.client).reserve(QUEUE, "x1"),
+        EQUAL,
+        ("external_blobs",),  # the hour begins again
+    ),
+    "discard_blobs": (stored_and_discarded, "ok", ()),
+    # The second reply leaves them to the first; they are given out again after a minute.
+    "take_removable_external_blobs": (took_blobs, NO_ANSWER, ("external_blobs",)),
+    "ack_removed_external_blobs": (lambda s: BlobStore(s.driver.client).ack_removed(QUEUE, ["x1"]), EQUAL, ()),
     "watch_run_end": (lambda s: s.driver.client.watch(s.pending), EQUAL, ()),
     "remove_worker_from_queue": (lambda s: s.driver.worker().store.leave_queue(QUEUE), EQUAL, ("idle",)),
     "apply_retention": (lambda s: s.driver.client.apply_retention(QUEUE), EQUAL, ()),

@@ -20,8 +20,8 @@ from rota.server.http.body_limit import BodyLimit
 from rota.server.http.idempotency_key import HEADER, REPLAYED, IdempotentRoute
 from rota.server.http.security_headers import SecurityHeaders
 from rota.server.request_context_and_permissions import Server
+from rota.server.routes import annotations as annotation_routes
 from rota.server.routes import (
-    annotations,
     api_tokens,
     attention,
     audit_log,
@@ -71,7 +71,7 @@ ROUTERS: Final = (
     health.router,
     overview.router,
     attention.router,
-    annotations.router,
+    annotation_routes.router,
     saved_views.router,
     api_tokens.router,
     search_suggestions.router,

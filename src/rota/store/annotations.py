@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from rota.store.keys import Keys
-from rota.store.redis.retrying_client import RedisClient
+from rota.store.redis.retrying_client import Argument, RedisClient
 from rota.store.redis.script_compiler import script
 
 #: Annotations that are kept; the oldest are dropped.
@@ -49,7 +49,7 @@ class AnnotationStore:
     async def between(self, since: int, until: int, *, limit: int) -> list[Annotation]:
         """The latest annotations from `since` up to `until`, ms, oldest first."""
         key = self._keys.shared("annotations")
-        words = ["ZRANGE", key, f"({until}", since, "BYSCORE", "REV", "LIMIT", 0, limit, "WITHSCORES"]
+        words: list[Argument] = ["ZRANGE", key, f"({until}", since, "BYSCORE", "REV", "LIMIT", 0, limit, "WITHSCORES"]
         answer = await self._redis.command(*words)
         found = [
             msgspec.structs.replace(msgspec.json.decode(record, type=Annotation), at=int(float(at)))

@@ -58,7 +58,7 @@ dist: setup web ## Build a wheel and a source distribution into dist/; follow th
 	@$(BIN)/python -m hatchling build
 	ROTA_TEST_DIST=$(CURDIR)/dist $(PYTEST) tests/newcomer $(ARGS)
 
-demo: setup web ## Example jobs of every kind on an embedded server, until Ctrl-C (ONCE=1: ends by itself)
+demo: setup web ## Example jobs of every kind, embedded server, autoscaled workers, until Ctrl-C (ONCE=1: ends by itself)
 	@$(BIN)/python -m examples.demo $(if $(ONCE),--once)
 
 bench: setup ## What Rota alone costs and how fast it is, in under two minutes

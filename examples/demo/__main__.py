@@ -1,4 +1,4 @@
-"""Starts server and workers, runs jobs of every kind and shows them live, until Ctrl-C or one round with `--once`."""
+"""Starts server and autoscaler, runs jobs of every kind and shows them live: until Ctrl-C, or one round (`--once`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 from examples.demo.kinds import KINDS, LAST, Kind, Show, play
 from examples.demo.orders import WORKFLOWS
 from examples.demo.screen import Scene, keep_showing, open_screen, print_summary
-from examples.demo.stage import WORKERS, Stage, open_stage
+from examples.demo.stage import Stage, open_stage
 from examples.demo.tasks import chore, download, greet, rota, thumbnail
 from rota import Call
 
@@ -25,6 +25,8 @@ PAUSE_S: Final = 1.2
 #: Between the jobs of the background load.
 LOAD_INTERVAL_S: Final = 0.4
 START_S: Final = 30.0
+#: Until a worker that is no longer needed has left.
+LEAVE_S: Final = 30.0
 INTERRUPTED: Final = 130
 ORDER: Final = (*KINDS, *WORKFLOWS, LAST)
 
@@ -45,9 +47,10 @@ async def run(*, is_endless: bool) -> int:
             with suppress(asyncio.CancelledError):
                 await task
         await rota.close()
-        are_ok = all(outcome.is_ok for outcome in scene.outcomes)
+        are_ok = all(outcome.is_ok for outcome in scene.outcomes) and not scene.pool_error
         if not is_endless and is_over:
             print_summary(sorted(scene.outcomes, key=lambda outcome: ORDER.index(outcome.kind)))
+        print(scene.pool_error or scene.pool.summary())
         print(f"{scene.footer()}; {scene.verdict()}")
         if not are_ok:
             print(stage.complaints(), file=sys.stderr)
@@ -57,9 +60,9 @@ async def run(*, is_endless: bool) -> int:
 
 
 async def _play(stage: Stage, scene: Scene) -> None:
-    print("The embedded server is running, two workers are starting. To watch it from another terminal:")
+    print("The embedded server is running, the autoscaler is starting a worker. To watch it from another terminal:")
     print(f"  .venv/bin/rota top --url {stage.url}", flush=True)
-    await _workers_are_up()
+    await _worker_is_up()
     await _api_is_up(stage)
     scene.started_at = time.monotonic()
     showing = asyncio.create_task(keep_showing(scene, open_screen()))
@@ -77,10 +80,10 @@ async def _play(stage: Stage, scene: Scene) -> None:
             await showing
 
 
-async def _workers_are_up() -> None:
+async def _worker_is_up() -> None:
     async with asyncio.timeout(START_S):
         while True:
-            if sum(worker.status == "ALIVE" for worker in await rota.workers()) == len(WORKERS):
+            if any(worker.status == "ALIVE" for worker in await rota.workers()):
                 return
             await asyncio.sleep(0.05)
 
@@ -91,6 +94,7 @@ async def _api_is_up(stage: Stage) -> None:
             address = stage.address
             if address is not None:
                 break
+            stage.restart_server()
             await asyncio.sleep(0.05)
     print("Dashboard and HTTP API, on this machine only:")
     print(f"  {address}", flush=True)
@@ -105,7 +109,19 @@ async def _round(scene: Scene, pause: float) -> None:
         for kind in kinds:
             group.create_task(_play_one(kind, scene))
             await asyncio.sleep(pause)
+    if not scene.is_endless:
+        await _worker_has_left(scene)
     await _play_one(LAST, scene)
+
+
+async def _worker_has_left(scene: Scene) -> None:
+    """Waits until the autoscaler has drained a worker that it had started for this round."""
+    try:
+        async with asyncio.timeout(LEAVE_S):
+            await scene.pool.has_drained.wait()
+    except TimeoutError:
+        scene.pool_error = f"NOT OK: no worker has drained within {LEAVE_S:g} s; {scene.pool.summary()}"
+        scene.show.say(scene.pool_error)
 
 
 async def _play_one(kind: Kind, scene: Scene) -> None:

@@ -1,6 +1,6 @@
 """The screen of the demo: redrawn in place in a terminal with rich installed, plain lines otherwise.
 
-Everything shown comes from the public API: `queues()`, `jobs("processing")` and `events()`.
+Everything shown comes from the public API: `queues()`, `jobs("processing")`, `events()`, `workers()` and `scaling`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from examples.demo.kinds import Outcome, Show
-from examples.demo.stage import SLOTS, WORKERS
+from examples.demo.pool import Pool, pid_of
+from examples.demo.stage import SLOTS
 from examples.demo.tasks import QUEUES, rota
 from rota import Event, JobRecord, JobState, QueueInfo
 
@@ -68,6 +69,9 @@ class Scene:
     show: Show
     is_endless: bool
     started_at: float = field(default_factory=time.monotonic)
+    pool: Pool = field(default_factory=Pool)
+    #: What the autoscaler has not done as expected.
+    pool_error: str = ""
     queues: list[QueueInfo] = field(default_factory=list[QueueInfo])
     running: list[JobRecord] = field(default_factory=list[JobRecord])
     log: deque[Message] = field(default_factory=lambda: deque[Message](maxlen=KEPT))
@@ -147,6 +151,8 @@ async def keep_showing(scene: Scene, screen: Screen) -> None:
         while True:
             scene.queues = [info for info in await rota.queues() if info.name in QUEUES]
             scene.running = (await rota.jobs(JobState.PROCESSING, limit=50)).jobs
+            for message in await scene.pool.refresh():
+                scene.show.say(message)
             scene.collect_messages()
             screen.draw(scene)
             await asyncio.sleep(REFRESH_S)
@@ -241,14 +247,11 @@ class Picture:
         head.append(scene.verdict(), style="green" if all(o.is_ok for o in scene.outcomes) else "bold red")
         head.append("  Ctrl-C to stop" if scene.is_endless else "  one round", style="dim")
         head.append(f"\n {'workers':<9}", style="dim")
-        for name in WORKERS:
-            busy = sum(record.worker.startswith(f"{name}-") for record in scene.running)
-            if scene.show.stage.is_running(name):
-                head.append("● ", style="green")
-                head.append(f"{name} {busy}/{SLOTS} busy    ")
-            else:
-                head.append("✖ ", style="red")
-                head.append(f"{name} killed      ", style="red")
+        for worker in scene.pool.alive:
+            busy = sum(record.worker == worker.id for record in scene.running)
+            is_active = worker.info.get("state") not in ("draining", "drained")
+            head.append("● ", style="green" if is_active else "yellow")
+            head.append(f"{pid_of(worker.id)} {busy}/{SLOTS} busy{'' if is_active else ', draining'}    ")
         return head
 
 
@@ -289,7 +292,7 @@ def _running_table(scene: Scene, rows: int, width: int) -> Table:
         progress = record.progress
         table.add_row(
             Text(name, style="cyan"),
-            Text(record.worker.partition("-")[0], style="dim"),
+            Text(str(pid_of(record.worker)), style="dim"),
             ProgressBar(total=100, completed=progress.percent, width=bar) if progress else "",
             f"{progress.percent:3} %" if progress else "",
             Text(_remark(record), style="dim"),

@@ -1,4 +1,4 @@
-"""The processes of the demo: an embedded server in a temporary folder, two workers, and the HTTP API."""
+"""The processes of the demo: an embedded server in a temporary folder, the autoscaler and its workers, the HTTP API."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
@@ -19,8 +20,13 @@ from rota.embedded.launcher import EmbeddedServer, running_url
 from rota.server.uvicorn_server import free_port
 
 ROOT: Final = Path(__file__).parent.parent.parent
-WORKERS: Final = ("one", "two")
-SLOTS: Final = 8
+#: The autoscaler keeps between so many workers, with so many slots each.
+MIN_WORKERS: Final = 1
+MAX_WORKERS: Final = 3
+SLOTS: Final = 4
+#: A quick autoscaler, so that workers start and leave within one round.
+PACE: Final = ("--interval", "0.5", "--cooldown", "2", "--boot", "1", "--target-wait", "2")
+LOGS: Final = ("autoscaler", "server")
 #: Preferred port of the HTTP API.
 PORT: Final = 8080
 #: Time for the workers to finish their jobs when the demo ends.
@@ -29,39 +35,41 @@ STOP_S: Final = 15
 
 
 class Stage:
-    """The server, the workers and the HTTP API. `close` ends all of them."""
+    """The server, the autoscaler with its workers, and the HTTP API. `close` ends all of them."""
 
     def __init__(self) -> None:
         self._folder = Path(mkdtemp(prefix="rota-demo-"))
         self._server = EmbeddedServer(self._folder / ".rota")
-        self._workers: dict[str, subprocess.Popen[bytes]] = {}
-        self._api: subprocess.Popen[bytes] | None = None
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def url(self) -> str:
         """URL of the server."""
         return self._server.url
 
-    def start_worker(self, name: str) -> int:
-        """Starts `rota worker` in this process's group, so that Ctrl-C reaches it. Returns its process id."""
-        words = ["worker", "examples.demo.tasks:rota", "--name", name, "--concurrency", str(SLOTS)]
-        with self._log_of(name).open("ab") as log:
-            self._workers[name] = subprocess.Popen(
-                [sys.executable, "-m", "rota.cli.main", *words, "--grace", str(GRACE_S)],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        return self._workers[name].pid
+    def start_autoscaler(self) -> None:
+        """Starts `rota autoscale`, which starts and stops workers as its child processes."""
+        bounds = ["--min", str(MIN_WORKERS), "--max", str(MAX_WORKERS), "--concurrency", str(SLOTS)]
+        words = ["autoscale", "--provider", "local", *bounds, *PACE, "examples.demo.tasks:rota"]
+        self._start("autoscaler", *words, "--", "--grace", str(GRACE_S))
 
     def start_server(self) -> None:
         """Starts `rota server` on its usual port, or on another one if that is taken; see `address`."""
-        words = ["server", "examples.demo.tasks:rota", "--port", str(free_port(PORT))]
-        with self._log_of("server").open("ab") as log:
-            self._api = subprocess.Popen(
+        self._start("server", "server", "examples.demo.tasks:rota", "--port", str(free_port(PORT)))
+
+    def restart_server(self) -> None:
+        """Starts it again if it has ended: another process had taken the port that was free."""
+        if self._processes["server"].poll() is not None:
+            self.start_server()
+
+    def _start(self, name: str, *words: str) -> None:
+        """Starts a command in this process's group, so that Ctrl-C reaches it."""
+        with self._log_of(name).open("ab") as log:
+            self._processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "rota.cli.main", *words],
                 cwd=ROOT,
+                # The autoscaler keeps the process ids of its workers here.
+                env={**os.environ, "XDG_RUNTIME_DIR": str(self._folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -74,38 +82,33 @@ class Stage:
         found = re.search(r"listening on (\S+)", log.read_text()) if log.exists() else None
         return found[1] if found else None
 
-    def kill_worker(self, name: str) -> None:
-        """Kills a worker with SIGKILL: it cannot report anything."""
-        self._workers[name].kill()
-        self._workers[name].wait()
-
-    def is_running(self, name: str) -> bool:
-        """Returns whether the worker process is running."""
-        return name in self._workers and self._workers[name].poll() is None
-
     def complaints(self) -> str:
         """Returns the ends of all logs."""
-        logs = {name: self._log_of(name) for name in (*WORKERS, "server")}
+        logs = {name: self._log_of(name) for name in LOGS}
         return "\n".join(f"--- {name}\n{log.read_text()[-2000:]}" for name, log in logs.items() if log.exists())
 
     async def open(self) -> None:
         """Starts all processes, and sets ROTA_URL for this process and its children."""
         os.environ["ROTA_URL"] = await asyncio.to_thread(self._server.ensure)
-        for name in WORKERS:
-            self.start_worker(name)
+        self.start_autoscaler()
         self.start_server()
 
     async def close(self) -> None:
         """Ends all processes and removes the data."""
-        processes = [*self._workers.values(), *([self._api] if self._api else [])]
-        for process in processes:
-            # After a Ctrl-C this is the second signal, which stops a worker at once.
+        for process in self._processes.values():
             if process.poll() is None:
                 process.terminate()
-        await asyncio.gather(*(asyncio.to_thread(_end, process) for process in processes))
+        await asyncio.gather(*(asyncio.to_thread(_end, process) for process in self._processes.values()))
+        self._kill_workers_left()
         self._server.release()
         await asyncio.to_thread(self._wait_until_down)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _kill_workers_left(self) -> None:
+        """Kills the workers of an autoscaler that had to be killed. One that ends regularly leaves none."""
+        for file in self._folder.glob("rota-autoscale-*/*/local-*"):
+            with suppress(ValueError, ProcessLookupError):
+                os.kill(int(file.read_text()), signal.SIGKILL)
 
     def _wait_until_down(self) -> None:
         deadline = time.monotonic() + STOP_S
@@ -113,7 +116,7 @@ class Stage:
             time.sleep(0.05)
 
     def _log_of(self, name: str) -> Path:
-        return self._folder / f"worker-{name}.log"
+        return self._folder / f"{name}.log"
 
 
 @asynccontextmanager

@@ -15,6 +15,8 @@ class Pool:
     """The workers that are there now, and what the autoscaler has done so far."""
 
     alive: list[WorkerInfo] = field(default_factory=list[WorkerInfo])
+    #: Workers that have been there so far.
+    joined: set[str] = field(default_factory=set[str])
     #: How many workers the autoscaler has started.
     started: int = 0
     #: Workers that were drained: they finished their jobs and left.
@@ -41,6 +43,7 @@ class Pool:
     async def _read_workers(self) -> list[str]:
         workers = await rota.workers()
         self.alive = [worker for worker in workers if worker.status == "ALIVE"]
+        self.joined |= {worker.id for worker in self.alive}
         left = {worker.id for worker in workers if worker.status != "ALIVE" and worker.info.get("was_drained")}
         new = sorted(left - self.drained)
         self.drained |= left

@@ -248,7 +248,8 @@ class Picture:
         head.append("  Ctrl-C to stop" if scene.is_endless else "  one round", style="dim")
         head.append(f"\n {'workers':<9}", style="dim")
         for worker in scene.pool.alive:
-            busy = sum(record.worker == worker.id for record in scene.running)
+            # A job that waits in its worker for a slot is in the state processing, too.
+            busy = min(SLOTS, sum(record.worker == worker.id for record in scene.running))
             is_active = worker.info.get("state") not in ("draining", "drained")
             head.append("● ", style="green" if is_active else "yellow")
             head.append(f"{pid_of(worker.id)} {busy}/{SLOTS} busy{'' if is_active else ', draining'}    ")

@@ -11,6 +11,7 @@ from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.health.finding import Finding
 from rota.server import Role, create_app
 from rota.server.auth.api_tokens import Tokens
+from rota.server.auth.request_and_enqueue_rate_limits import Limits
 from tests.metric_history import ended, write_hours, write_minutes, write_usual_days
 from tests.server.api import Api, open_api
 from tests.servers import Server
@@ -130,6 +131,38 @@ async def test_an_admin_limited_to_some_queues_creates_no_tokens(rota: Rota) -> 
     async with open_api(create_app(rota), token=text) as limited:
         await limited.ask("POST", "/api/tokens", json={"role": "admin"}, status=403)
         await limited.ask("GET", "/api/tokens", status=403)
+
+
+@pytest.mark.parametrize(("queues", "tasks"), [([], ["send"]), (["mail"], [])])
+async def test_a_token_with_a_scope_neither_creates_nor_revokes_tokens(
+    rota: Rota, queues: list[str], tasks: list[str]
+) -> None:
+    _, other = await Tokens(rota).create(Role.ADMIN)
+    text, _ = await Tokens(rota).create(Role.ADMIN, queues=queues, tasks=tasks)
+    async with open_api(create_app(rota), token=text) as limited:
+        refused = await limited.ask("POST", "/api/tokens", json={"role": "admin"}, status=403)
+        await limited.ask("DELETE", f"/api/tokens/{other.id}", status=403)
+
+    assert "requires access to all queues and tasks" in refused["detail"]
+    assert len(await Tokens(rota).list()) == 2
+
+
+@pytest.mark.parametrize("wanted", [None, 60, 86_400])
+async def test_a_token_expires_with_its_creator_and_has_its_rate_limits(rota: Rota, wanted: float | None) -> None:
+    limits = Limits(requests_per_second=5, enqueues_per_minute=100)
+    text, creator = await Tokens(rota).create(Role.ADMIN, lifetime_s=3_600, limits=limits)
+    async with open_api(create_app(rota), token=text) as admin:
+        asked = {"role": "admin", "name": "new"} | ({} if wanted is None else {"expires_s": wanted})
+        await admin.ask("POST", "/api/tokens", json=asked, status=201)
+        new = next(one for one in await Tokens(rota).list() if one.name == "new")
+        await Tokens(rota).revoke(creator.id)
+        await admin.ask("POST", "/api/tokens", json=asked, status=401)  # though the server still trusts it
+
+    assert creator.expires_at is not None
+    assert new.expires_at is not None
+    assert new.limits == limits
+    assert (new.expires_at == creator.expires_at) is (wanted != 60)
+    assert new.expires_at <= creator.expires_at
 
 
 async def test_views_are_saved_replaced_and_deleted(api: Api) -> None:

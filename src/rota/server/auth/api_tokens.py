@@ -99,8 +99,12 @@ class Tokens:
         lifetime_s: float | None = None,
         limits: Limits = NO_LIMITS,
         created_by: str = "",
+        latest_expiry: int | None = None,
     ) -> tuple[str, Token]:
-        """Creates a token. Returns its secret text, which cannot be read again, and the stored token."""
+        """Creates a token. Returns its secret text, which cannot be read again, and the stored token.
+
+        It expires at `latest_expiry` at the latest: the moment at which the token of its creator does.
+        """
         if role not in list(Role):
             raise InvalidOption("role", f"{role!r} is not a role: use {', '.join(Role)}")
         if len(name) > MAX_NAME or not name.isprintable():
@@ -110,6 +114,7 @@ class Tokens:
         store = await self._store()
         token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         now = (await store.token(token_id)).now
+        ends = [latest_expiry, None if lifetime_s is None else now + round(lifetime_s * 1000)]
         token = Token(
             id=token_id,
             hash=_digest(secret),
@@ -118,7 +123,7 @@ class Tokens:
             queues=tuple(dict.fromkeys(checked_queue(queue) for queue in queues)),
             tasks=tuple(dict.fromkeys(checked_task_name(task) for task in tasks)),
             created_at=now,
-            expires_at=None if lifetime_s is None else now + round(lifetime_s * 1000),
+            expires_at=min((end for end in ends if end is not None), default=None),
             limits=_checked_limits(limits),
             created_by=created_by,
         )

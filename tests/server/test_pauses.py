@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota import Rota
 from rota.server import Role, create_app
 from rota.server.auth.api_tokens import Tokens
@@ -67,3 +69,22 @@ async def test_a_limited_token_pauses_a_task_in_its_own_queues_alone(rota: Rota,
 
     assert [one["queue"] for one in paused["pauses"]] == ["mail"]
     assert [one["queue"] for one in listed["paused_tasks"]] == ["mail"]
+
+
+@pytest.mark.parametrize("body", [{}, {"queue": "mail"}])
+async def test_a_token_limited_to_tasks_pauses_and_resumes_only_these(rota: Rota, body: dict[str, str]) -> None:
+    text = (await Tokens(rota).create(Role.OPERATOR, tasks=["send"]))[0]
+    async with open_api(create_app(rota), token=text) as limited, open_api(create_app(rota, auth="none")) as api:
+        for task in ("send", "shrink"):
+            await api.enqueue(task, queue="mail")
+        await api.ask("POST", "/api/tasks/shrink/pause")
+        for change in ("pause", "resume"):
+            hidden = await limited.ask("POST", f"/api/tasks/shrink/{change}", json=body, status=404)
+            missing = await limited.ask("POST", f"/api/tasks/absent/{change}", json=body, status=404)
+            assert hidden["detail"] == missing["detail"].replace("absent", "shrink")
+        await limited.ask("POST", "/api/tasks/send/pause", json=body)
+        listed = await api.ask("GET", "/api/tasks")
+        await limited.ask("POST", "/api/tasks/send/resume", json=body)
+
+    assert {one["task"] for one in listed["paused_tasks"]} == {"send", "shrink"}
+    assert [one.task for one in await rota.paused_tasks()] == ["shrink"]

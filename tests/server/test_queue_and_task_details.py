@@ -110,3 +110,26 @@ async def test_without_days_the_last_day_is_usual(api: Api, rota: Rota, valkey: 
     answer = await api.ask("GET", "/api/tasks/send/detail", params={"queue": "mail"})
 
     assert (answer["usual"]["source"], answer["usual"]["run_ms"]) == ("in the last day", 300)
+
+
+async def test_a_limited_token_does_not_learn_of_a_task_of_another_queue(rota: Rota, hand: Hand) -> None:
+    @rota.task(queue="images", name="shrink")
+    async def shrink(secret_option: str) -> None:
+        """Shrinks the secret image."""
+
+    text = (await Tokens(rota).create(Role.VIEWER, queues=["mail"]))[0]
+    path, query = "/api/tasks/{}/detail", {"queue": "mail"}
+    async with open_api(create_app(rota), token=text) as limited, open_api(create_app(rota, auth="none")) as api:
+        hidden = await limited.ask("GET", path.format("shrink"), params=query, status=404)
+        missing = await limited.ask("GET", path.format("absent"), params=query, status=404)
+        await hand.finish(await handle(rota, await api.enqueue("shrink", queue="mail", data={"secret_option": "x"})))
+        await hand.finish(await handle(rota, await api.enqueue("absent", queue="mail")))
+        await api.ask("GET", path.format("shrink"), params=query)
+    async with open_api(create_app(rota), token=text) as limited:  # without the cached details
+        with_jobs = (await limited.ask("GET", path.format("shrink"), params=query))["task"]
+        undeclared = (await limited.ask("GET", path.format("absent"), params=query))["task"]
+
+    assert hidden["detail"] == missing["detail"].replace("absent", "shrink")
+    assert hidden["code"] == missing["code"]
+    assert with_jobs == {**undeclared, "name": "shrink"}
+    assert (with_jobs["json_schema"], with_jobs["doc"]) == (None, "")

@@ -66,8 +66,12 @@ class TaskCatalog:
         if known is None:
             if len(self._unknown) >= MAX_UNKNOWN:
                 self._unknown.clear()
-            known = self._unknown[name] = KnownTask(task=self._unknown_task(name), source="")
+            known = self._unknown[name] = self.undeclared(name)
         return known
+
+    def undeclared(self, name: str) -> KnownTask:
+        """Returns what is known of a task that nothing declares: its name."""
+        return KnownTask(task=self._unknown_task(name), source="")
 
     async def has(self, name: str) -> bool:
         """True if the task is declared here or announced by a worker."""

@@ -15,6 +15,7 @@ from rota.server.request_context_and_permissions import Operator, RequestContext
 from rota.server.schemas.common import QueueName, TaskName
 from rota.server.schemas.queue_and_task_details import TaskDetailResponse
 from rota.server.schemas.tasks import PausedTasksResponse, PauseTask, ResumeTask, TasksResponse
+from rota.server.task_catalog import KnownTask
 
 router = APIRouter(route_class=IdempotentRoute, tags=["tasks"])
 
@@ -47,9 +48,10 @@ async def show_task_detail(context: Viewer, task: TaskPath, queue: QueueName | N
     ]
     detail = await server.details.get(queue, task)
     queues = [one for one in detail.queues if queue in (None, one)]
-    if not queues and not await server.catalog.has(task):
+    known = await _visible_task(context, task)
+    if known is None and not queues:
         raise _unknown(task)
-    known = await server.catalog.find(task)
+    known = known or server.catalog.undeclared(task)
     overview = await server.overview.get()
     workers = workers_of(overview.workers, queues or [queue or known.task.queue])
     return json_response(
@@ -66,7 +68,7 @@ async def show_task_detail(context: Viewer, task: TaskPath, queue: QueueName | N
 async def pause_task(context: Operator, task: TaskPath, body: PauseTask | None = None) -> Response:
     """Pauses the task on all workers: none of its jobs starts, and the other jobs of its queues go on. Idempotent."""
     queue, note = (body.queue, body.note) if body is not None else (None, "")
-    _check_queue(context, queue)
+    _check_scope(context, task, queue)
     by = caller_of(context.identity, context.request).name
     queues = await context.rota.pause_task(task, queue=queue, note=note, by=by)
     await context.audit("pause", f"task {task}", after={"queues": queues, "note": note})
@@ -77,7 +79,7 @@ async def pause_task(context: Operator, task: TaskPath, body: PauseTask | None =
 async def resume_task(context: Operator, task: TaskPath, body: ResumeTask | None = None) -> Response:
     """Resumes the task: its jobs start in their order. Idempotent."""
     queue = body.queue if body is not None else None
-    _check_queue(context, queue)
+    _check_scope(context, task, queue)
     queues = await context.rota.resume_task(task, queue=queue)
     await context.audit("resume", f"task {task}", after={"queues": queues})
     return json_response({"task": task, "pauses": await _pauses(context, task, queue)})
@@ -88,6 +90,21 @@ def _check_queue(context: RequestContext, queue: str | None) -> None:
         context.check_queue(queue)
     else:
         context.check_unlimited("a task in all queues")
+
+
+def _check_scope(context: RequestContext, task: str, queue: str | None) -> None:
+    """Refuses queues outside the caller's scope; a task outside of it as one that does not exist."""
+    _check_queue(context, queue)
+    if not context.identity.may_run(task, queue):
+        raise _unknown(task)
+
+
+async def _visible_task(context: RequestContext, task: str) -> KnownTask | None:
+    """Returns a declared or announced task; None if there is none, or its queue is outside the caller's scope."""
+    if not await context.server.catalog.has(task):
+        return None
+    known = await context.server.catalog.find(task)
+    return known if context.identity.may_see(known.task.queue) else None
 
 
 async def _pauses(context: RequestContext, task: str, queue: str | None) -> list[dict[str, Any]]:

@@ -296,3 +296,26 @@ async def test_a_job_of_a_paused_task_is_left_where_it_is_by_a_repair(source: Dr
 
     assert [problem async for checked in walk for problem in checked.problems] == []
     source.check()
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+async def test_a_job_whose_blob_is_not_in_the_lines_is_left_out_and_reported(
+    source: Driver, target: Driver, left_out: int
+) -> None:
+    blob = "c" + "1" * 32
+    for index in range(3):
+        await BlobStore(source.client).append(QUEUE, blob, index, b"part")
+    (job,) = await source.client.enqueue(QUEUE, [new_job("a", [1], blobs=(blob,))])
+    await source.one("b")
+    lines = await export(source)
+    chunks = [line for line in lines if '"kind":"blob"' in line]
+    removed = chunks if left_out == 0 else [chunks[1]]
+
+    report = await restore(target, [line for line in lines if line not in removed])
+
+    assert (report.jobs, report.without_blob, report.is_complete) == (1, [f"{QUEUE}:a"], True)
+    assert job.run not in target.hash("jobs")
+
+    whole = await restore(target, lines)
+    assert (whole.jobs, whole.without_blob) == (1, [])
+    assert await BlobStore(target.client).read(QUEUE, job.run, blob, 2) == b"part"

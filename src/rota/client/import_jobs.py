@@ -35,6 +35,8 @@ class ImportReport:
     present: int = 0
     #: Jobs that were left out, because their id has another unfinished job here: `queue:id`.
     in_use: list[str] = field(default_factory=list[str])
+    #: Jobs that were left out, because a blob of theirs is not in the lines, or another job here has it: `queue:id`.
+    without_blob: list[str] = field(default_factory=list[str])
     #: False if the lines end early: what they have is restored, and the whole export may be imported again.
     is_complete: bool = False
 
@@ -63,6 +65,8 @@ class _Import:
         #: (queue, run) of the export -> its run here, where that is another.
         self._renamed: dict[tuple[str, str], str] = {}
         self._workflows: list[str] = []
+        #: Queue and name of blobs that lack a chunk.
+        self._incomplete: set[tuple[str, str]] = set()
 
     async def read(self, line: dict[str, Any], number: int) -> None:
         """Restores one line, or collects it."""
@@ -96,7 +100,8 @@ class _Import:
         elif kind == "queue":
             await self._open_queue(line)
         elif kind == "blob":
-            await self._copies.restore_blob(line)
+            if not await self._copies.restore_blob(line):
+                self._incomplete.add((str(line["queue"]), str(line["blob"])))
         elif kind == "schedule":
             is_new = await self._copies.restore_schedule(line)
             self.report.schedules += is_new
@@ -119,22 +124,28 @@ class _Import:
             await self._session.store.pause_queue(queue, wanted="paused")
 
     async def _flush(self) -> None:
-        jobs, self._collected = self._collected, []
-        if not jobs:
+        collected, self._collected = self._collected, []
+        if not collected:
             return
-        queue = str(jobs[0]["queue"])
+        queue = str(collected[0]["queue"])
+        jobs = [job for job in collected if not self._lacks_chunk(queue, job)]
+        self.report.without_blob += [f"{queue}:{job['id']}" for job in collected if job not in jobs]
         header = self._headers.get(queue) or {"queue": queue}
         outcomes = await self._copies.restore_runs(self._export, header, jobs)
         for job, (outcome, place) in zip(jobs, outcomes, strict=True):
             if outcome == "imported":
                 self.report.jobs += 1
-            elif outcome == "in_use":
-                self.report.in_use.append(f"{queue}:{job['id']}")
+            elif outcome in ("in_use", "blob"):
+                left_out = self.report.in_use if outcome == "in_use" else self.report.without_blob
+                left_out.append(f"{queue}:{job['id']}")
                 continue
             else:
                 self.report.present += 1
             if place != job["run"]:
                 self._renamed[queue, job["run"]] = place
+
+    def _lacks_chunk(self, queue: str, job: dict[str, Any]) -> bool:
+        return any((queue, blob) in self._incomplete for blob in str(job.get("blobs", "")).split())
 
     async def finish(self) -> None:
         """Connects what the lines have with each other: dependents with parents, workflows with their jobs."""

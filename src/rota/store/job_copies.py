@@ -100,7 +100,7 @@ class JobCopies:
     async def restore_runs(
         self, export: str, header: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
     ) -> list[tuple[str, str]]:
-        """Restores runs of one queue. Returns for each "imported", "exists", "again" or "in_use", and its run here."""
+        """Restores runs of one queue. Returns for each its outcome, see `import_runs.lua`, and its run here."""
         queue = str(header["queue"])
         keys, outcomes = self._store.script_keys("import_runs", queue), list[tuple[str, str]]()
         for batch in in_batches(runs, IMPORT_BATCH, CALL_BYTES):
@@ -113,10 +113,14 @@ class JobCopies:
                 outcomes.append((outcome, place))
         return outcomes
 
-    async def restore_blob(self, fields: Mapping[str, Any]) -> None:
-        """Restores a chunk of a blob, before its job: it expires after an hour unless the job is restored."""
+    async def restore_blob(self, fields: Mapping[str, Any]) -> bool:
+        """Restores a chunk of a blob, before its job: it expires after an hour unless the job is restored.
+
+        False if an earlier chunk is not there.
+        """
         chunk = base64.b64decode(fields["chunk"])
-        await BlobStore(self._store).append(fields["queue"], fields["blob"], int(fields["index"]), chunk)
+        index = int(fields["index"])
+        return await BlobStore(self._store).append(fields["queue"], fields["blob"], index, chunk) != "missing"
 
     async def restore_schedule(self, fields: Mapping[str, Any]) -> bool:
         """Restores a schedule with its next tick. False if there is one of that name."""

@@ -49,6 +49,7 @@ def print_report(settings: Settings, report: ImportReport) -> int:
                 "workflows": report.workflows,
                 "present": report.present,
                 "in_use": report.in_use,
+                "without_blob": report.without_blob,
                 "is_complete": report.is_complete,
             }
         )
@@ -63,6 +64,10 @@ def print_report(settings: Settings, report: ImportReport) -> int:
             output.text(f"left out {job}: its id has another unfinished job here; cancel that one and import again")
         if len(report.in_use) > SHOWN:
             output.text(f"left out {len(report.in_use) - SHOWN:,} more")
+        for job in report.without_blob[:SHOWN]:
+            output.text(f"left out {job}: a blob of it is not in the file, or another job here has it; export it again")
+        if len(report.without_blob) > SHOWN:
+            output.text(f"left out {len(report.without_blob) - SHOWN:,} more without their blobs")
         if not report.is_complete:
             output.text("the file ends early: restore the whole export if there is one; nothing is restored twice")
-    return 0 if report.is_complete and not report.in_use else 1
+    return 0 if report.is_complete and not report.in_use and not report.without_blob else 1

@@ -38,10 +38,12 @@
 -- ARGV[8] least_outcome   the number of the newest outcome
 -- ARGV[9…] nineteen for each run, as `core/job_copy.py` encodes them
 --
--- Returns for each "imported" | "exists" | "again" | "in_use", and its run here, separated by a space
+-- Returns for each "imported" | "exists" | "again" | "in_use" | "blob" (one of its blobs is not there, or another
+-- job has it), and its run here, separated by a space
 
 -- @include add_follow_up_to_processing_run
 -- @include blobs_in_record
+-- @include can_take_blobs
 -- @include check_id_deadline_and_search
 -- @include check_lock_of_run
 -- @include check_run_record
@@ -53,6 +55,7 @@
 -- @include format_run_number
 -- @include gather_and_write_counts
 -- @include increment_counter
+-- @include is_external_blob
 -- @include now_ms
 -- @include read_run_with_indexes
 -- @include record_longest_job
@@ -83,6 +86,14 @@ local function place_of(run, record, state)
   local id = string.match(record, "^=(%S+) ")
   local is_unfinished = state == "waiting" or state == "processing"
   return place, record, nil, id, is_unfinished and id and find_unfinished_run_of_id(id)
+end
+
+-- Those in the user's own store are not part of an export.
+local function can_take_blobs_here(record)
+  for blob in string.gmatch(blobs_in_record(record), "%S+") do
+    if not is_external_blob(blob) and not can_take_blobs(blob) then return false end
+  end
+  return true
 end
 
 local function set_field(key, run, value)
@@ -157,6 +168,7 @@ for at = 9, #ARGV, WORDS_PER_RUN do
     local before = follows and (run_of[follows] or redis.call("HGET", memory, follows))
     if before ~= holder or not redis.call("ZSCORE", K.processing, holder) then outcome, place = "in_use", holder end
   end
+  if not outcome and not can_take_blobs_here(record) then outcome = "blob" end
   if not outcome then
     if follows and holder then
       add_follow_up_to_processing_run(holder, place, string.match(words[7], "^follows %S+ (%S*)$") or "")
@@ -164,8 +176,8 @@ for at = 9, #ARGV, WORDS_PER_RUN do
     restore(place, record, id, words)
     restored[#restored + 1], outcome = place, "imported"
   end
-  if outcome ~= "in_use" then redis.call("HSET", memory, words[1], place) end
-  run_of[words[1]] = place
+  if outcome ~= "in_use" and outcome ~= "blob" then redis.call("HSET", memory, words[1], place) end
+  if outcome ~= "blob" then run_of[words[1]] = place end
   reply[#reply + 1] = outcome .. " " .. place
 end
 redis.call("PEXPIRE", memory, C.REPAIRS_KEPT_MS)

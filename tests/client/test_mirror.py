@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from rota.client.import_jobs import import_lines
 from rota.client.mirror import Mirror, mirrored_lines
 from rota.core.ids import JobRef
+from rota.core.lua_constants import CALL_BYTES
+from rota.core.same_id_policy import Update
 from rota.errors import ConfigurationError, InvalidOption
+from rota.store.blob_store import BlobStore
 from tests.client.test_export_and_import import comparable, export, populate, session, source, target
 from tests.eventually import eventually
-from tests.store.driver import QUEUE, Driver
+from tests.store.driver import QUEUE, Driver, new_job
 
 __all__ = ["source", "target"]
 
@@ -144,3 +148,107 @@ async def test_a_mirror_to_itself_is_refused(source: Driver) -> None:
 async def test_without_a_copy_there_is_nothing_to_restore(source: Driver) -> None:
     with pytest.raises(ConfigurationError, match="there is no copy on this server"):
         await import_lines(session(source), mirrored_lines(session(source)))
+
+
+async def copied(source: Driver, target: Driver, jobs: int = 5) -> Mirror:
+    """A mirror that has copied jobs, ready for single steps."""
+    await source.client.add_queue_names([QUEUE])
+    for number in range(jobs):
+        await source.one(f"j{number}")
+    async with mirroring(source, target):
+        pass
+    mirror = Mirror(session(source), session(target))
+    await mirror._target.open("id")
+    return mirror
+
+
+def lose_before(source: Driver, reader: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empties the source at the moment at which `name` would read."""
+    real = getattr(reader, name)
+
+    def read(*args: Any) -> Any:
+        source.redis.delete(*source.all_keys())
+        return real(*args)
+
+    monkeypatch.setattr(reader, name, read)
+
+
+@pytest.mark.parametrize("name", ["read_queue", "read_schedules", "walk_runs"])
+async def test_a_source_that_is_emptied_while_it_is_compared_leaves_the_copy(
+    source: Driver, target: Driver, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = await copied(source, target)
+    before = target.hash("mirrored")
+    lose_before(source, mirror._copies, name, monkeypatch)
+
+    with pytest.raises(ConfigurationError, match="has lost data: its newest job had the number 5, now 0"):
+        await mirror.reconcile()
+
+    assert target.hash("mirrored") == before
+
+
+async def test_a_source_that_is_emptied_between_an_event_and_its_copy_leaves_the_copy(
+    source: Driver, target: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = await copied(source, target)
+    before = target.hash("mirrored")
+    lose_before(source, mirror._copies, "read_runs", monkeypatch)
+
+    with pytest.raises(ConfigurationError, match="has lost data"):
+        await mirror._copy(QUEUE, list(lines_of(target)))
+
+    assert target.hash("mirrored") == before
+
+
+OLD, NEW = "c" + "1" * 32, "c" + "2" * 32
+
+
+@pytest.mark.parametrize("by_event", [True, False])
+async def test_a_blob_that_was_replaced_is_copied_and_restored(source: Driver, target: Driver, by_event: bool) -> None:
+    await source.client.add_queue_names([QUEUE])
+    blobs = BlobStore(source.client)
+    await blobs.append(QUEUE, OLD, 0, b"old")
+    (job,) = await source.client.enqueue(QUEUE, [new_job("a", [1], blobs=(OLD,), again=Update())])
+    async with mirroring(source, target):
+        pass
+    assert f"blob {job.run} {OLD} 0" in target.hash("mirrored")
+    for index, chunk in enumerate((b"new", b"er")):
+        await blobs.append(QUEUE, NEW, index, chunk)
+    await source.client.enqueue(QUEUE, [new_job("a", [2], blobs=(NEW,), again=Update())])
+
+    mirror = Mirror(session(source), session(target))
+    await mirror._target.open("id")
+    await (mirror._copy(QUEUE, [job.run]) if by_event else mirror.reconcile())
+
+    chunks = {name for name in target.hash("mirrored") if name.startswith("blob ")}
+    assert chunks == {f"blob {job.run} {NEW} {index}" for index in (0, 1)}
+    lines = [line async for line in mirrored_lines(session(target))]
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds[kinds.index("job") - 2 : kinds.index("job") + 1] == ["blob", "blob", "job"]
+    report = await import_lines(session(target), lines)
+    assert (report.jobs, report.without_blob) == (1, [])
+    restored = BlobStore(target.client)
+    assert [await restored.read(QUEUE, job.run, NEW, index) for index in (0, 1)] == [b"new", b"er"]
+
+
+async def test_a_large_blob_is_copied_a_few_chunks_at_a_time(
+    source: Driver, target: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await source.client.add_queue_names([QUEUE])
+    for index in range(5):
+        await BlobStore(source.client).append(QUEUE, OLD, index, b"x" * CALL_BYTES)
+    await source.client.enqueue(QUEUE, [new_job("a", [1], blobs=(OLD,))])
+    mirror = Mirror(session(source), session(target))
+    await mirror._target.open("id")
+    sizes: list[int] = []
+    real = mirror._target.write
+
+    async def write(queue: str, lines: Mapping[str, str], *rest: Any, **named: Any) -> None:
+        sizes.append(sum(map(len, lines.values())))
+        await real(queue, lines, *rest, **named)
+
+    monkeypatch.setattr(mirror._target, "write", write)
+    await mirror.reconcile()
+
+    assert len([name for name in target.hash("mirrored") if name.startswith("blob ")]) == 5
+    assert max(sizes) < 2 * CALL_BYTES

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rota.client.events import EventBatch, follow_batches
 from rota.core.ids import is_run
 from rota.core.job_copy import VERSION, encode_line
+from rota.core.lua_constants import CALL_BYTES
 from rota.errors import ConfigurationError, InvalidOption
 from rota.store.job_copies import JobCopies
 from rota.store.keys import failures_of
-from rota.store.mirror_store import BATCH, WORKFLOW_LINES, MirrorStore
+from rota.store.mirror_store import BATCH, BLOB, WORKFLOW_LINES, MirrorStore, chunk_field
 
 if TYPE_CHECKING:
     from rota.client.session import Session
@@ -28,7 +29,6 @@ RECONCILE_S: Final = 300.0
 #: The field of a queue's header among its lines. Those of jobs are their runs.
 HEADER: Final = "queue"
 SHARDS: Final = "shards"
-BLOB: Final = "blob"
 
 
 class Mirror:
@@ -81,8 +81,6 @@ class Mirror:
         # The copy may know queues that the source has lost.
         return list(dict.fromkeys([WORKFLOW_LINES, *names, *await self._target.queues()]))
 
-    # --- events ------------------------------------------------------------------------------------------------
-
     async def _follow(self, positions: Mapping[str, str]) -> None:
         async for batch in follow_batches(self._source.redis, self._source.keys, self._names, positions):
             for queue in batch.resets:
@@ -95,38 +93,56 @@ class Mirror:
             named.setdefault(event.queue, {}).update(dict.fromkeys(event.runs))
         for queue, names in named.items():
             async with self._reading:
-                await self._refuse_loss(queue)
                 await self._copy(queue, list(names), position=batch.after[queue])
 
     async def _copy(self, queue: str, names: list[str], *, position: str = "") -> None:
         """Copies jobs, schedules or workflows by their names, and removes those that are gone."""
-        lines: dict[str, str] = {}
+        lines, gone = dict[str, str](), list[str]()
         if queue == WORKFLOW_LINES:
             lines = {name: line for name in names if (line := await self._workflow_line(name))}
             expected = set(await self._known(queue, names))
+            if expected - lines.keys():
+                await self._refuse_loss()
         else:
             runs = [name for name in names if is_run(name)]
             for start in range(0, len(runs), BATCH):
-                lines |= await self._job_lines(queue, await self._copies.read_runs(queue, runs[start : start + BATCH]))
+                read = await self._copies.read_runs(queue, runs[start : start + BATCH])
+                jobs, left = await self._job_lines(queue, read)
+                lines |= jobs
+                gone += left
             if len(runs) < len(names):  # an event of a schedule
                 lines |= await self._schedule_lines(queue)
-            lines[HEADER] = encode_line("queue", await self._copies.read_queue(queue))
             expected = set(runs) | {name for name in names if name not in runs}
         await self._target.add_queue(queue)
-        await self._target.write(queue, lines, sorted(expected - lines.keys()), position=position)
+        await self._write(queue, lines, [*sorted(expected - lines.keys()), *gone], position=position)
 
-    async def _job_lines(self, queue: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """The lines of jobs by their fields, each after those of its blobs, which never change."""
-        lines: dict[str, str] = {}
+    async def _job_lines(self, queue: str, runs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], list[str]]:
+        """The lines of jobs by their fields, and chunks to be removed with them. Writes the chunks of new blobs."""
+        lines, gone = dict[str, str](), list[str]()
         stored = await self._target.read(queue, [fields["run"] for fields in runs])
         for fields, old in zip(runs, stored, strict=True):
             if fields.get("index") == "prepared":
                 continue  # its producer is about to publish or to discard it
-            if fields.get("blobs") and old is None:
-                async for chunk in self._copies.read_blobs(fields):
-                    lines[f"{BLOB} {fields['run']} {chunk['blob']} {chunk['index']}"] = encode_line("blob", chunk)
+            named, copied = fields.get("blobs", "").split(), _blobs_of(old)
+            # A blob never changes, but a job may get others.
+            await self._copy_blobs(queue, {**fields, "blobs": " ".join(b for b in named if b not in copied)})
+            replaced = [blob for blob in copied if blob not in named]
+            gone += [name async for name, _ in self._target.chunks(queue, fields["run"], replaced)]
             lines[fields["run"]] = encode_line("job", fields)
-        return lines
+        return lines, gone
+
+    async def _copy_blobs(self, queue: str, fields: Mapping[str, Any]) -> None:
+        """Writes the blobs of a job before its line, a few chunks at a time."""
+        chunks, size = dict[str, str](), 0
+        async for chunk in self._copies.read_blobs(fields):
+            line = encode_line("blob", chunk)
+            chunks[chunk_field(fields["run"], chunk["blob"], chunk["index"])] = line
+            size += len(line)
+            if size > CALL_BYTES:
+                await self._write(queue, chunks)
+                chunks, size = {}, 0
+        if chunks:
+            await self._write(queue, chunks)
 
     async def _known(self, queue: str, names: list[str]) -> list[str]:
         found = await self._target.read(queue, names)
@@ -140,8 +156,6 @@ class Mirror:
         schedules = await self._copies.read_schedules(queue)
         return {f"schedule {fields['name']}": encode_line("schedule", fields) for fields in schedules}
 
-    # --- comparing ---------------------------------------------------------------------------------------------
-
     async def _reconcile_again_and_again(self) -> None:
         while True:
             await self.reconcile()
@@ -152,7 +166,6 @@ class Mirror:
             await self._reconcile_workflows(position)
             return
         async with self._reading:
-            await self._refuse_loss(queue)
             seen = {HEADER: encode_line("queue", await self._copies.read_queue(queue))}
             seen |= await self._schedule_lines(queue)
             await self._target.add_queue(queue)
@@ -164,27 +177,25 @@ class Mirror:
                 runs = await anext(walk, None)
                 if runs is None:
                     break
-                lines = await self._job_lines(queue, runs)
-                await self._write_changed(queue, lines)
+                lines, gone = await self._job_lines(queue, runs)
+                await self._write_changed(queue, lines, gone)
                 found |= lines.keys()
         async for kept in self._target.walk(queue):
-            gone = [name for name in kept if name not in found]
-            await self._remove_gone(queue, [name for name in gone if not _is_blob_of(name, found)])
+            unseen = [name for name in kept if name not in found]
+            await self._remove_gone(queue, [name for name in unseen if not _is_blob_of(name, found)])
         if position:
-            await self._target.write(queue, {}, position=position)
+            async with self._reading:
+                await self._write(queue, {}, position=position)
 
     async def _remove_gone(self, queue: str, names: list[str]) -> None:
         """Removes those of the names that are gone: a job may have been enqueued since the walk passed it."""
         if not names:
             return
         async with self._reading:
-            await self._refuse_loss(queue)
             await self._copy(queue, [name for name in names if is_run(name)])
-            await self._target.write(queue, {}, [name for name in names if not is_run(name)])
+            await self._write(queue, {}, [name for name in names if not is_run(name)])
 
     async def _reconcile_workflows(self, position: str) -> None:
-        for queue in await self._names():  # workflows have no counter of their own
-            await self._refuse_loss(queue)
         async with self._reading:
             shards = await self._source.redis.command("HGETALL", self._source.keys.shared("shards"))
             counts = {queue.decode(): int(count) for queue, count in zip(shards[::2], shards[1::2], strict=True)}
@@ -198,30 +209,35 @@ class Mirror:
                 if line := await self._workflow_line(workflow_id):
                     await self._write_changed(WORKFLOW_LINES, {workflow_id: line})
         known = {*stored, *lines}
+        async with self._reading:
+            await self._refuse_loss()  # before anything is removed
         async for kept in self._target.walk(WORKFLOW_LINES):
             gone = [name for name in kept if name not in known]
             async with self._reading:
                 await self._target.write(WORKFLOW_LINES, {}, gone, position=position)
 
-    async def _write_changed(self, queue: str, lines: Mapping[str, str]) -> None:
+    async def _write_changed(self, queue: str, lines: Mapping[str, str], removed: Sequence[str] = ()) -> None:
         stored = await self._target.read(queue, list(lines))
         changed = {name: line for (name, line), old in zip(lines.items(), stored, strict=True) if line != old}
-        if changed:
-            await self._target.write(queue, changed)
+        if changed or removed:
+            await self._write(queue, changed, removed)
 
-    async def _refuse_loss(self, queue: str) -> None:
-        """Raises ConfigurationError if the source has lost what the mirror has: its counter of runs never falls."""
+    async def _write(
+        self, queue: str, lines: Mapping[str, str], removed: Sequence[str] = (), *, position: str = ""
+    ) -> None:
+        """Writes what was read, unless the source has lost data: its counter of runs is read after everything else."""
         if queue == WORKFLOW_LINES:
+            await self._target.write(queue, lines, removed, position=position)
             return
-        (line,) = await self._target.read(queue, [HEADER])
-        if line is None:
-            return
-        newest, mirrored = int((await self._copies.read_queue(queue))["run"]), int(json.loads(line)["run"])
-        if newest < mirrored:
-            raise ConfigurationError(
-                f"queue {queue} of the source has lost data: its newest job had the number {mirrored}, now {newest}; "
-                "the copy was left as it is: restore it with `rota mirror restore`, or delete it to start anew"
-            )
+        header = await self._copies.read_queue(queue)
+        written = {**lines, HEADER: encode_line("queue", header)}
+        await self._target.write(queue, written, removed, newest=header["run"], position=position)
+
+    async def _refuse_loss(self) -> None:
+        """Raises ConfigurationError if a queue of the source has lost data: workflows have no counter of their own."""
+        for queue in await self._names():
+            if queue != WORKFLOW_LINES and await self._target.newest(queue):
+                await self._write(queue, {})
 
 
 async def mirrored_lines(target: Session) -> AsyncGenerator[str]:
@@ -253,20 +269,31 @@ async def _queue_lines(store: MirrorStore, queue: str) -> AsyncGenerator[str]:
         if line is not None:
             yield line
     async for lines in store.walk(queue):
-        for name, line in lines.items():
-            if name.startswith(f"{BLOB} "):
-                yield line
-    async for lines in store.walk(queue):
         for line in lines.values():
             if '"follows"' in line and (follows := json.loads(line).get("follows")):
-                for holder in await store.read(queue, [follows]):
-                    if holder is not None:
-                        yield holder
-                yield line
+                holders = [holder for holder in await store.read(queue, [follows]) if holder is not None]
+                async for part in _after_their_blobs(store, queue, [*holders, line]):
+                    yield part
     async for lines in store.walk(queue):
         for name, line in lines.items():
             if name != HEADER and not name.startswith(f"{BLOB} "):
-                yield line
+                async for part in _after_their_blobs(store, queue, [line]):
+                    yield part
+
+
+async def _after_their_blobs(store: MirrorStore, queue: str, lines: Sequence[str]) -> AsyncGenerator[str]:
+    """The chunks of the blobs of jobs, just before these: a blob expires unless its job is restored soon."""
+    for line in lines:
+        if blobs := _blobs_of(line):
+            async for _, chunk in store.chunks(queue, json.loads(line)["run"], blobs):
+                yield chunk
+    for line in lines:
+        yield line
+
+
+def _blobs_of(line: str | None) -> list[str]:
+    """The blobs that the line of a job names."""
+    return json.loads(line).get("blobs", "").split() if line and '"blobs":' in line else []
 
 
 def _is_blob_of(name: str, runs: Collection[str]) -> bool:

@@ -169,7 +169,9 @@ QUEUE_KEYS: Final[Mapping[str, KeySpec]] = {
     ),
     "reply": KeySpec("reply:{name}", "string", "all", "10 min", "reply to one call, by its token"),
     "repairs": KeySpec("repairs", "hash", "all", "7 days", "damaged value that was replaced -> when, and what it was"),
-    "mirror": KeySpec("mirror", "hash", "client", PERMANENT, "a mirror of the queue: fence of its writer, position"),
+    "mirror": KeySpec(
+        "mirror", "hash", "client", PERMANENT, "a mirror of the queue: fence of its writer, position, newest run"
+    ),
     "mirrored": KeySpec(
         "mirrored", "hash", "client", PERMANENT, "run, schedule, workflow or queue -> its line of an export"
     ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import itertools
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final
 
 from rota.core.job_copy import bytes_of, text_of
@@ -14,6 +15,13 @@ from rota.store.redis.retrying_client import Argument
 BATCH: Final = 100
 #: The pseudo queue of workflows, as in the streams of events.
 WORKFLOW_LINES: Final = "~"
+#: What the field of a chunk of a blob begins with.
+BLOB: Final = "blob"
+
+
+def chunk_field(run: str, blob: str, index: int) -> str:
+    """The field of a chunk of a job's blob."""
+    return f"{BLOB} {run} {blob} {index}"
 
 
 class MirrorStore:
@@ -50,17 +58,33 @@ class MirrorStore:
         return text_of(await self._redis.command("HGET", self._keys.queue(queue, "mirror"), "position") or b"")
 
     async def write(
-        self, queue: str, lines: Mapping[str, str], removed: Sequence[str] = (), *, position: str = ""
+        self,
+        queue: str,
+        lines: Mapping[str, str],
+        removed: Sequence[str] = (),
+        *,
+        newest: str = "",
+        position: str = "",
     ) -> None:
-        """Writes lines by their fields, removes others, then the position. Raises ConfigurationError if replaced."""
+        """Writes lines by their fields, then removes others and stores the position.
+
+        `newest` is the number of the source's newest run, read after the lines. Raises ConfigurationError if it is
+        lower than the mirror knows, or another mirror writes.
+        """
         pairs = list(lines.items())
         for start in range(0, max(1, len(pairs)), BATCH):
             part, is_last = pairs[start : start + BATCH], start + BATCH >= len(pairs)
-            gone = removed if start == 0 else ()
-            words: list[Argument] = [self._fence, position if is_last else "", len(gone), *gone]
+            gone = removed if is_last else ()
+            words: list[Argument] = [self._fence, newest, position if is_last else "", len(gone), *gone]
             for name, line in part:
                 words += (name, bytes_of(line))
             answer = await self._redis.run("write_mirror", self._store.script_keys("write_mirror", queue), words)
+            if answer.startswith(b"lost "):
+                raise ConfigurationError(
+                    f"queue {queue} of the source has lost data: its newest job had the number "
+                    f"{text_of(answer).split(' ')[1]}, now {newest}; the copy was left as it is: restore it with "
+                    "`rota mirror restore`, or delete it to start anew"
+                )
             if answer != b"written":
                 raise ConfigurationError("another `rota mirror` has taken over this copy: run only one of them")
 
@@ -70,6 +94,20 @@ class MirrorStore:
             return []
         found = await self._redis.command("HMGET", self._keys.queue(queue, "mirrored"), *fields)
         return [None if line is None else text_of(line) for line in found]
+
+    async def newest(self, queue: str) -> int:
+        """The number of the newest run of a queue that the mirror knows of."""
+        return int(await self._redis.command("HGET", self._keys.queue(queue, "mirror"), "run") or 0)
+
+    async def chunks(self, queue: str, run: str, blobs: Iterable[str]) -> AsyncIterator[tuple[str, str]]:
+        """Yields field and line of each chunk of a job's blobs, one at a time."""
+        for blob in blobs:
+            for index in itertools.count():
+                name = chunk_field(run, blob, index)
+                (line,) = await self.read(queue, [name])
+                if line is None:
+                    break
+                yield name, line
 
     async def walk(self, queue: str) -> AsyncIterator[dict[str, str]]:
         """Yields all lines of a queue, slice by slice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.store.enqueue_batcher import NewJob
-from tests.store.driver import Driver, body, refs_of
+from tests.store.driver import QUEUE, Driver, body, refs_of
 from tests.store.test_wakeups import _idle, _told
 
 
@@ -102,3 +102,34 @@ async def test_long_records_are_claimed_within_the_bytes_of_a_call(driver: Drive
 
     assert refs_of(reply.jobs) == [refs[0].run]
     assert reply.wait_ms == 0
+
+
+async def test_runs_of_a_paused_task_behind_those_of_a_full_one_are_not_claimed(driver: Driver) -> None:
+    """Those at the front are set aside; the claim goes on to runs behind, and passes over the paused ones itself."""
+    await driver.enqueue(_job("encode"))
+    (paused,) = await driver.enqueue(_job("mail"))
+    (other,) = await driver.enqueue(_job("draw"))
+    await driver.client.pause_task(QUEUE, "mail")
+
+    reply = await driver.worker().claims(1, task_room="0 encode=0")
+
+    assert refs_of(reply.jobs) == [other.run]
+    assert refs_of((await driver.worker().claims(9, task_room="0 encode=0")).jobs) == []
+    await driver.client.resume_task(QUEUE, "mail")
+    assert refs_of((await driver.worker().claims(9, task_room="0 encode=0")).jobs) == [paused.run]
+
+
+async def test_a_run_of_a_paused_task_does_not_wake_another_worker(driver: Driver) -> None:
+    async with _idle(driver, "full", "free") as inboxes:
+        (ref,) = await driver.enqueue(_job("encode"))
+        assert _told(inboxes) == {"full": 1}
+        driver.advance(1)
+        await driver.enqueue(_job("mail"))
+        _told(inboxes)
+        await driver.client.pause_task(QUEUE, "mail")
+        driver.advance(1)
+        assert refs_of((await driver.worker("other").claims(1, task_room="0 draw=0")).jobs) == [ref.run]
+        _told(inboxes)
+
+        assert (await driver.worker("other").claims(1, task_room="0 draw=0")).jobs == []
+        assert _told(inboxes) == {}

@@ -97,7 +97,8 @@ end
 local popped, is_cut, reply, passed_until, passed_due = {}, false, nil, nil, nil
 if limit > 0 and not is_paused then
   if task_room ~= "" then
-    popped, is_cut, passed_until, passed_due = pop_runs_of_tasks_with_room(limit, task_room, longest)
+    popped, is_cut, passed_until, passed_due =
+      pop_runs_of_tasks_with_room(limit, task_room, longest, has_paused_tasks)
   elseif longest and limit * longest > C.CALL_BYTES then
     popped, is_cut = pop_runs_within_bytes(limit)
   else

@@ -825,3 +825,18 @@ async def test_options_are_written_as_a_new_job_would_have_them(stage: Stage) ->
     stored = stage.driver.hash("jobs")[run_of(ref)].partition("\n")[2]
     assert stored.encode() == body(["new"], **NEW)
     assert encode_options(Options(**NEW)).decode() == stored.split("\n")[0]
+
+
+async def test_calls_beyond_the_greatest_wait_do_not_retry_a_failed_job_early_or_postpone_it(driver: Driver) -> None:
+    again, worker = Update(run_at="if_later", max_wait=60), driver.worker()
+    await driver.one("k", again=again, due="+5000")
+    await driver.advance_with_ticks(5_000)
+    (job,) = await worker.claim()
+    await driver.advance_with_ticks(56_000)
+    await worker.fail(job, "+600000")
+    retry_at = driver.index("scheduled")
+
+    for due in ("+5000", "+5000", "+900000"):
+        await driver.client.enqueue(QUEUE, [new_job("k", again=again, due=due)])
+        assert await worker.claim() == []
+        assert driver.index("scheduled") == retry_at

@@ -64,7 +64,12 @@ local function update_waiting_run(run, flags, priority, due, expiry, rest, now)
   end
   local max_wait = string.match(flags, C.MAX_WAIT_FLAG .. "(%d+)")
   local enqueued_at = max_wait and string.match(before_it, "^%S+ (%d+)\n")
-  if enqueued_at then new_due = math.min(new_due, enqueued_at + max_wait) end
+  if enqueued_at then
+    -- A run that waits for its retry is not postponed beyond that time, nor retried earlier.
+    local latest = enqueued_at + max_wait
+    if r and tonumber(r.attempt) > 0 then latest = math.max(latest, old_due) end
+    new_due = math.min(new_due, latest)
+  end
   local after = pending_score(has_flag(flags, C.FLAG_OPTIONS) and priority or priority_in_score(before), new_due)
   local must_start_by = redis.call("ZSCORE", K.expiring, run)
   if has_flag(flags, C.FLAG_OPTIONS) then

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota import Debounce, InvalidJob, InvalidOption, JobState, Rota, Throttle, Update
+from rota import Debounce, IdInUse, InvalidJob, InvalidOption, JobState, Rota, Throttle, Update
 from rota.client.session import checked_session
 from rota.core.job_record import JobRecord
 from tests.client.manual_worker import Hand
@@ -84,10 +84,30 @@ async def test_a_throttled_call_makes_one_job_per_period(rota: Rota, index: Any,
     assert (again.run, again.is_new) == (first.run, False)
     assert (await index.using(throttle=Throttle("page-8", period=60)).enqueue("3")).is_new
     session = await checked_session(rota)
-    key = session.keys.queue("default", "once", "60000~page-7")
+    key = session.keys.queue("default", "once", "60000~index~page-7")
     assert 0 < await session.redis.command("PTTL", key) <= 60_000
     await session.redis.command("UNLINK", key)  # the period is over
     assert (await throttled.enqueue("4")).is_new
+
+
+async def test_a_throttled_call_never_returns_the_job_of_another_task(rota: Rota, index: Any, hand: Hand) -> None:
+    """While that job is unfinished, the id is in use; then each task has its own period."""
+
+    @rota.task(name="mail=!")
+    async def mail(page: str) -> str:
+        return page
+
+    first = await index.using(throttle=Throttle("page-7", period=60)).enqueue("1")
+    throttled = mail.using(throttle=Throttle("page-7", period=60))
+    with pytest.raises(IdInUse):
+        await throttled.enqueue("2")
+    await hand.finish(first)
+
+    second = await throttled.enqueue("3")
+
+    assert second.is_new
+    assert (await second.refresh()).task == "mail=!"
+    assert (await index.using(throttle=Throttle("page-7", period=60)).enqueue("4")).run == first.run
 
 
 async def test_the_trailing_edge_has_the_data_of_the_last_call(rota: Rota, index: Any) -> None:

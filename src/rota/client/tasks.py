@@ -127,7 +127,7 @@ class TaskWithOptions(Generic[P, R]):
         self._sessions = task.client.sessions
         defaults = task.client.queue_defaults.get(given.get("queue", task.queue), {})
         options = {**defaults, **task.defaults, **given}
-        self._token = _apply_debounce_or_throttle(options, given)
+        self._token = _apply_debounce_or_throttle(task.name, options, given)
         self._queue = checked_new_queue(options.pop("queue", task.queue))
         self._id = "" if options.get("id") is None else checked_id(options["id"])
         self._due = due_time(options.pop("delay", None), options.pop("run_at", None))
@@ -598,7 +598,7 @@ def _checked_per_worker(name: str, per_worker: Any) -> int | None:
     return per_worker
 
 
-def _apply_debounce_or_throttle(options: dict[str, Any], given: Mapping[str, Any]) -> str:
+def _apply_debounce_or_throttle(task: str, options: dict[str, Any], given: Mapping[str, Any]) -> str:
     """Replaces them by the id, the delay and the policy that they stand for. Returns an idempotency token, or ""."""
     debounce, throttle = options.pop("debounce", None), options.pop("throttle", None)
     chosen = debounce if debounce is not None else throttle
@@ -615,7 +615,7 @@ def _apply_debounce_or_throttle(options: dict[str, Any], given: Mapping[str, Any
     delay_ms = chosen.wait_ms if isinstance(chosen, Debounce) else chosen.delay_ms
     if delay_ms:
         options["delay"] = delay_ms / 1000
-    return "" if isinstance(chosen, Debounce) else chosen.token
+    return "" if isinstance(chosen, Debounce) else chosen.token_of(task)
 
 
 def _on_same_id(options: dict[str, Any]) -> OnSameId:

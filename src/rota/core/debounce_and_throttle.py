@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, Literal
+from urllib.parse import quote
 
 from rota.core.ids import checked_id
 from rota.core.retry import Seconds, to_ms
@@ -78,7 +79,6 @@ class Throttle:
         """Leaves a waiting run when it is, or as it is."""
         return Update(run_at=False) if self.edge == "trailing" else Ignore()
 
-    @property
-    def token(self) -> str:
-        """The idempotency token of the period, with its length. No token of a user has a `~`."""
-        return f"{self.period_ms}~{self.key}" if self.edge == "leading" else ""
+    def token_of(self, task: str) -> str:
+        """The idempotency token of a task's period, with its length. No token of a user has a `~`."""
+        return f"{self.period_ms}~{quote(task)}~{self.key}" if self.edge == "leading" else ""

@@ -11,7 +11,9 @@ local function resolve_job_with_unfinished_id(id, flags, token, priority, due, e
   if earlier_run then return earlier_run, "again", 0 end
   local holder, is_busy = find_unfinished_run_of_id(id)
   if not holder then return nil, nil, 0 end
-  local refusal = (flags == "-" and "in_use") or same_id_mismatch(holder, rest)
+  local mismatch = (flags ~= "-" or string.find(token, "~", 1, true)) and same_id_mismatch(holder, rest)
+  -- A throttled call, whose token has a `~`, never returns the run of another task.
+  local refusal = flags == "-" and (mismatch == "task" and "task" or "in_use") or mismatch
   if refusal or is_busy then return holder, refusal, 0 end
   local freed = update_waiting_run(holder, flags, tonumber(priority), due, expiry, rest, now)
   local before_it = redis.call("HGET", K.follows, holder)

@@ -15,9 +15,11 @@ from rota.client.session import Session
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
 from rota.core.state_transitions import JobState
+from rota.core.worker_durations import DurationSettings
 from rota.errors import InvalidOption
 from rota.store.blob_store import BlobStore
 from rota.store.index_repair import IndexRepair
+from rota.store.namespace_settings import SettingsStore
 from tests.servers import Server
 from tests.store.driver import QUEUE, Driver, new_job, parts
 
@@ -93,6 +95,18 @@ async def test_jobs_in_every_state_are_restored_on_another_server(source: Driver
 
 
 @pytest.mark.requirement("S1-15")
+async def test_a_restored_run_that_was_processing_has_the_lease_of_the_namespace(
+    source: Driver, target: Driver
+) -> None:
+    await source.one("busy")
+    (job,) = await source.worker().claim()
+    await SettingsStore(target.redis_client, target.keys).change(DurationSettings(), DurationSettings(lease_ms=60_000))
+
+    await restore(target, await export(source))
+
+    assert target.index("processing")[job.run] - target.now() > 50_000
+
+
 async def test_an_export_that_is_imported_twice_makes_no_second_job(source: Driver, target: Driver) -> None:
     await populate(source)
     lines = await export(source)

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from rota.core.state_transitions import JobState
+from rota.core.worker_durations import DurationSettings
 from rota.store.index_repair import LISTED, IndexProblem, IndexRepair, Mode
+from rota.store.namespace_settings import SettingsStore
 from tests.store.driver import QUEUE, Driver, new_job, parts
 
 pytestmark = pytest.mark.usefixtures("namespace")
@@ -150,6 +152,18 @@ async def test_a_run_whose_record_was_lost_while_it_was_processing_runs_again(dr
 
     assert again.run == ref.run
     assert await driver.worker("w2").complete(again) == "ok"
+
+
+async def test_a_repaired_run_has_the_lease_of_the_namespace(driver: Driver) -> None:
+    """A worker that has the run renews it only once per heartbeat, a third of that lease."""
+    await SettingsStore(driver.redis_client, driver.keys).change(DurationSettings(), DurationSettings(lease_ms=60_000))
+    await driver.one("x")
+    (job,) = await driver.worker().claim()
+    driver.redis.zrem(driver.key("processing"), job.run)
+
+    await walk(driver)
+
+    assert driver.index("processing")[job.run] - driver.now() > 50_000
 
 
 async def test_a_job_record_that_cannot_be_read_is_reported(driver: Driver) -> None:

@@ -15,7 +15,8 @@ from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
 from rota.errors import InvalidOption
 from rota.store.create_dependents_and_deliver_outcomes import SLICE, WORKFLOWS, Edge
-from rota.store.job_store import LEASE_MS, JobStore
+from rota.store.job_store import JobStore
+from rota.store.namespace_settings import SettingsStore
 from rota.store.redis.retrying_client import Argument
 
 Mode = Literal["check", "repair"]
@@ -77,7 +78,8 @@ class IndexRepair:
 
     async def walk_runs(self, queue: str, mode: Mode) -> AsyncIterator[CheckedSlice]:
         """Checks the runs of a queue, slice by slice."""
-        async for checked in self._walk(queue, "check_runs", [mode], [RUNS_PER_CALL, LEASE_MS]):
+        lease_ms = (await SettingsStore(self._store.redis, self._store.keys).read()).durations.lease_ms
+        async for checked in self._walk(queue, "check_runs", [mode], [RUNS_PER_CALL, lease_ms]):
             yield checked
 
     async def _walk(

@@ -11,7 +11,8 @@ from rota.core.job_copy import bytes_of, in_batches, run_of_reply, text_of, word
 from rota.core.lua_constants import CALL_BYTES, WORKFLOW_KEPT_MS
 from rota.core.workflow_record_and_decisions import ENDED, STUCK
 from rota.store.blob_store import BlobStore
-from rota.store.job_store import LEASE_MS, JobStore
+from rota.store.job_store import JobStore
+from rota.store.namespace_settings import SettingsStore
 from rota.store.redis.hash_and_time_replies import read_hash
 from rota.store.redis.retrying_client import Argument
 from rota.store.redis.script_compiler import script
@@ -103,9 +104,10 @@ class JobCopies:
         """Restores runs of one queue. Returns for each its outcome, see `import_runs.lua`, and its run here."""
         queue = str(header["queue"])
         keys, outcomes = self._store.script_keys("import_runs", queue), list[tuple[str, str]]()
+        lease_ms = (await SettingsStore(self._redis, self._keys).read()).durations.lease_ms
         for batch in in_batches(runs, IMPORT_BATCH, CALL_BYTES):
             counts = [str(header.get(name, "0")) for name in COUNTERS]
-            words: list[Argument] = [queue, self._keys.inbox_prefix, "repair", LEASE_MS, export, *counts]
+            words: list[Argument] = [queue, self._keys.inbox_prefix, "repair", lease_ms, export, *counts]
             for run in batch:
                 words += words_of_run(run)
             for answer in await self._redis.run("import_runs", keys, words):

@@ -95,18 +95,6 @@ async def test_jobs_in_every_state_are_restored_on_another_server(source: Driver
 
 
 @pytest.mark.requirement("S1-15")
-async def test_a_restored_run_that_was_processing_has_the_lease_of_the_namespace(
-    source: Driver, target: Driver
-) -> None:
-    await source.one("busy")
-    (job,) = await source.worker().claim()
-    await SettingsStore(target.redis_client, target.keys).change(DurationSettings(), DurationSettings(lease_ms=60_000))
-
-    await restore(target, await export(source))
-
-    assert target.index("processing")[job.run] - target.now() > 50_000
-
-
 async def test_an_export_that_is_imported_twice_makes_no_second_job(source: Driver, target: Driver) -> None:
     await populate(source)
     lines = await export(source)
@@ -299,6 +287,18 @@ async def test_the_blobs_of_a_job_are_restored_with_it(source: Driver, target: D
         None,
     ]
     assert target.redis.pttl(target.key("blob", "b1")) == -1
+
+
+async def test_a_restored_run_that_was_processing_has_the_lease_of_the_namespace(
+    source: Driver, target: Driver
+) -> None:
+    await source.one("busy")
+    (job,) = await source.worker().claim()
+    await SettingsStore(target.redis_client, target.keys).change(DurationSettings(), DurationSettings(lease_ms=60_000))
+
+    await restore(target, await export(source))
+
+    assert target.index("processing")[job.run] - target.now() > 50_000
 
 
 async def test_a_job_of_a_paused_task_is_left_where_it_is_by_a_repair(source: Driver) -> None:

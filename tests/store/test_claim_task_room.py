@@ -120,16 +120,19 @@ async def test_runs_of_a_paused_task_behind_those_of_a_full_one_are_not_claimed(
 
 
 async def test_a_run_of_a_paused_task_does_not_wake_another_worker(driver: Driver) -> None:
-    async with _idle(driver, "full", "free") as inboxes:
-        (ref,) = await driver.enqueue(_job("encode"))
-        assert _told(inboxes) == {"full": 1}
+    async with _idle(driver, "first", "second", "third") as inboxes:
+        await driver.enqueue(_job("encode"))
+        _told(inboxes)
         driver.advance(1)
-        await driver.enqueue(_job("mail"))
+        assert (await driver.worker("first").claims(1, task_room="0 encode=0")).jobs == []
+        assert (await driver.worker("second").claims(1, task_room="0 encode=0")).jobs == []
+        assert (await driver.worker("third").claims(1, task_room="0 encode=0")).jobs == []
         _told(inboxes)
         await driver.client.pause_task(QUEUE, "mail")
         driver.advance(1)
-        assert refs_of((await driver.worker("other").claims(1, task_room="0 draw=0")).jobs) == [ref.run]
-        _told(inboxes)
+        await driver.enqueue(_job("mail"))
+        assert _told(inboxes) == {"first": 1}
+        driver.advance(1)
 
-        assert (await driver.worker("other").claims(1, task_room="0 draw=0")).jobs == []
+        assert (await driver.worker("first").claims(1, task_room="0 encode=0")).jobs == []
         assert _told(inboxes) == {}

@@ -14,7 +14,7 @@ from rota.server.auth.authentication import caller_of
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import Problem
 from rota.server.request_context_and_permissions import Operator, RequestContext, json_response
-from rota.server.routes.overview import may_see_finding
+from rota.server.routes.overview import may_acknowledge
 from rota.server.schemas.health import Acknowledge, AcknowledgeResponse
 
 router = APIRouter(route_class=IdempotentRoute, tags=["overview"])
@@ -62,7 +62,7 @@ async def _store(context: RequestContext, key: str, acknowledged: Acknowledgemen
 
 async def _find(context: RequestContext, key: str) -> Finding:
     for one in await context.server.health.get():
-        if one.key == key and may_see_finding(context, one):
+        if one.key == key and may_acknowledge(context, one):
             return one
     raise _missing(key)
 

@@ -12,7 +12,7 @@ from rota.client.overview import Overview
 from rota.client.queue_metrics import QueueLoad
 from rota.core.format_iso_time import iso_time
 from rota.core.health.acknowledgement import is_acknowledged
-from rota.core.health.finding import Finding
+from rota.core.health.finding import MAX_NAMES, Finding
 from rota.core.health.queue_rules import drain_ms
 from rota.core.health.verdict import verdict
 from rota.core.metric_series import Counts, add_counts
@@ -33,7 +33,7 @@ async def show_overview(context: Viewer) -> Response:
     status = None if context.identity.queues else await server.server_status.get()
     minutes = await server.minutes.get()
     loads = overview.loads
-    found = [one for one in await server.health.get() if may_see_finding(context, one)]
+    found = [visible_finding(context, one) for one in await server.health.get() if may_see_finding(context, one)]
     now, states = await server.finding_states.get()
     line = verdict(one for one in found if not is_acknowledged(one, states, now))
     alive = [worker for worker in overview.workers if worker.status == "ALIVE"]
@@ -68,6 +68,22 @@ def may_see_finding(context: RequestContext, finding: Finding) -> bool:
     if finding.kind == "dead_worker":
         return any(map(context.identity.may_see, finding.names))
     return finding.queue is not None and context.identity.may_see(finding.queue)
+
+
+def visible_finding(context: RequestContext, finding: Finding) -> Finding:
+    """Returns the finding as the caller may see it: of a dead worker's queues only those in scope."""
+    if finding.kind != "dead_worker":
+        return finding
+    return msgspec.structs.replace(finding, names=tuple(context.visible(finding.names)))
+
+
+def may_acknowledge(context: RequestContext, finding: Finding) -> bool:
+    """Returns whether the finding is about queues in scope only. One that lists no more queues may concern others."""
+    if not may_see_finding(context, finding):
+        return False
+    if finding.kind != "dead_worker" or not context.identity.queues:
+        return True
+    return len(finding.names) < MAX_NAMES and all(map(context.identity.may_see, finding.names))
 
 
 def _visible(context: RequestContext, overview: Overview) -> Overview:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from rota import Rota
+from rota.client.session import sessions_of
 from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.health.finding import Finding
 from rota.server import Role, create_app
 from rota.server.auth.api_tokens import Tokens
 from rota.server.auth.request_and_enqueue_rate_limits import Limits
+from tests.client.manual_worker import Hand
 from tests.metric_history import ended, write_hours, write_minutes, write_usual_days
 from tests.server.api import Api, open_api
 from tests.servers import Server
@@ -175,3 +178,39 @@ async def test_views_are_saved_replaced_and_deleted(api: Api) -> None:
     await api.ask("PUT", "/api/views/large", json={"page": "/jobs", "search": {"text": "x" * 5_000}}, status=413)
     await api.ask("DELETE", "/api/views/failed mail")
     await api.ask("DELETE", "/api/views/failed mail", status=404)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("a", {"page": "/jobs", "search": {"text": "\ud800"}}),
+        ("a", {"page": "/jobs", "search": {"\ud800": ["x"]}}),
+        ("a", {"page": "/jobs", "search": {"text": {"\ud800": 1}}}),
+        ("a", {"page": "//evil.example"}),
+        ("a", {"page": "/\\evil.example"}),
+        ("a", {"page": "/\t/evil.example"}),
+        ("a%0Ab", {"page": "/jobs"}),
+    ],
+)
+async def test_a_view_that_cannot_be_stored_or_leaves_the_dashboard_is_refused(
+    api: Api, name: str, body: dict[str, Any]
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    await api.ask("PUT", f"/api/views/{name}", content=json.dumps(body), headers=headers, status=422)
+
+    assert (await api.ask("GET", "/api/views"))["views"] == []
+
+
+async def test_a_dead_worker_shows_a_limited_token_its_own_queues(rota: Rota, hand: Hand, valkey: Server) -> None:
+    await hand.store.renew_registration(json.dumps({"state": "active", "queues": ["mail", "images"]}))
+    with valkey.client() as client:
+        client.zincrby(sessions_of(rota).keys.shared("worker_seen"), -60_000, "w1")
+    path = "/api/attention/dead_worker:w1/acknowledge"
+    for queues, names, status in ((["mail"], ["mail"], 404), (["mail", "images"], ["mail", "images"], 200)):
+        text = (await Tokens(rota).create(Role.OPERATOR, queues=queues))[0]
+        async with open_api(create_app(rota), token=text) as limited:
+            (found,) = (await limited.ask("GET", "/api/overview"))["attention"]
+            assert (found["key"], found["names"]) == ("dead_worker:w1", names)
+            answer = await limited.ask("POST", path, status=status)
+            await limited.ask("DELETE", path, status=status)
+            assert status == 200 or answer["code"] == "finding_not_found"

@@ -15,13 +15,16 @@ from rota.server.http.idempotency_key import AuthenticatedRoute
 from rota.server.http.problem_responses import Problem
 from rota.server.request_context_and_permissions import Operator, Viewer, json_response
 from rota.server.schemas.common import MessageResponse
-from rota.server.schemas.saved_views import SavedViewResponse, SavedViewsResponse, SaveView
+from rota.server.schemas.saved_views import NAME, SavedViewResponse, SavedViewsResponse, SaveView
 
 router = APIRouter(route_class=AuthenticatedRoute, tags=["overview"])
 
 #: Bounds of the list: it is read as a whole.
 MAX_VIEWS: Final = 200
 MAX_VIEW_BYTES: Final = 4_000
+NewViewName = Annotated[
+    str, Path(max_length=100, pattern=NAME, description="The name of the view, without control characters.")
+]
 ViewName = Annotated[str, Path(max_length=100, description="The name of the view.")]
 
 
@@ -34,7 +37,7 @@ async def list_views(context: Viewer) -> Response:
 
 
 @router.put("/api/views/{name}", response_model=SavedViewResponse)
-async def save_view(context: Operator, name: ViewName, body: SaveView) -> Response:
+async def save_view(context: Operator, name: NewViewName, body: SaveView) -> Response:
     """Saves the filters of a page under a name, or replaces them."""
     context.check_unlimited("saved views")
     store = await http_server_store(context.rota)

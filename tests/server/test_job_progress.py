@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx2
@@ -15,6 +15,7 @@ from rota.client.session import sessions_of
 from rota.core.job_record_codec import encode_result
 from rota.server import create_app
 from tests.client.manual_worker import Hand
+from tests.eventually import eventually_sync
 from tests.server.live import Live
 from tests.server.test_events import Reader
 
@@ -125,14 +126,27 @@ def test_deleting_the_secret_revokes_the_tokens(live: Live, rota: Rota, job: Job
     assert httpx2.get(f"{live.url}/api/progress", params={"token": token}).status_code == 401
 
 
-def test_the_streams_of_one_job_are_limited(rota: Rota, job: Job[Any]) -> None:
-    with Live(create_app(rota, max_readers=4)) as live:
-        token = job.progress_token_sync()
-        with follow(live, token) as reader:
-            reader.next()
-            answer = httpx2.get(f"{live.url}/api/progress", params={"token": token})
+def test_progress_streams_have_limits_of_their_own(rota: Rota, job: Job[Any]) -> None:
+    tokens = [job.progress_token_sync(), rota.tasks.get("convert").enqueue_sync("other").progress_token_sync()]
+    app = create_app(rota, max_readers=24)
+    readers: list[Reader] = []  # a reader that is dropped closes its stream
 
-    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "5")
+    def refused(live: Live, token: str) -> tuple[int, str]:
+        answer = httpx2.get(f"{live.url}/api/progress", params={"token": token})
+        return answer.status_code, answer.headers["Retry-After"]
+
+    with Live(app) as live:
+        with ExitStack() as streams:
+            for _ in range(10):
+                readers.append(streams.enter_context(follow(live, tokens[0])))
+                readers[-1].next()
+            assert refused(live, tokens[0]) == (429, "5")
+            for _ in range(2):
+                readers.append(streams.enter_context(follow(live, tokens[1])))
+                readers[-1].next()
+            assert refused(live, tokens[1]) == (503, "5")
+            assert app.state.rota_server.readers == 0  # all streams of operators are left
+        eventually_sync(lambda: not app.state.rota_server.progress_readers_of)
 
 
 def test_the_client_for_browsers_is_served(live: Live) -> None:

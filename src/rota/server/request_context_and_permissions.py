@@ -84,6 +84,8 @@ class Server:
         self.event_feed = SharedEventReader(rota)
         self.readers = 0
         self.readers_of: Counter[str] = Counter()
+        #: The number of `/api/progress` streams, by job. They have a limit of their own.
+        self.progress_readers_of: Counter[str] = Counter()
         #: Bulk operations that run in this process.
         self.background: set[asyncio.Task[None]] = set()
 

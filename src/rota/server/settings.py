@@ -57,7 +57,7 @@ class ServerSettings:
     cors_origins: Sequence[str] = ()
     #: Field names whose values are masked in arguments, results, meta and errors.
     mask: Sequence[str] = MASKED
-    #: Maximum number of concurrent `/api/events` streams.
+    #: Maximum number of concurrent `/api/events` streams; half as many of `/api/progress` may be open besides.
     max_readers: int = 200
     #: The task of a `POST /` whose `name` is not that of a task. None: `name` is required to be one.
     default_task: str | None = None

@@ -22,12 +22,14 @@ from rota.core.progress_token import MAX_LENGTH, InvalidToken, ProgressToken, re
 from rota.errors import RotaError
 from rota.server.http.problem_responses import Problem
 from rota.server.request_context_and_permissions import Server
-from rota.server.routes.events import HEARTBEAT_S, EventStream, check_readers
+from rota.server.routes.events import HEARTBEAT_S, EventStream
 from rota.server.shared_event_reader import PACE_S
 from rota.store.progress_secret import read_secret_and_time
 
 router = APIRouter(tags=["progress"])
 
+#: Maximum number of streams of one job.
+MAX_STREAMS_OF_JOB: Final = 10
 CLIENT: Final = resources.files("rota.server").joinpath("progress.js").read_text(encoding="utf-8")
 
 
@@ -61,26 +63,38 @@ async def follow_progress(
         permitted = read_token(secret, token, now)
     except InvalidToken as error:
         raise Problem(401, "unauthenticated", str(error)) from error
-    caller = f"progress of {permitted.job}"
-    check_readers(server, caller)
-    return EventStream(JobProgressReader(server, permitted, caller, (permitted.expires_at - now) / 1000))
+    _check_streams(server, permitted.job.full_id)
+    return EventStream(JobProgressReader(server, permitted, (permitted.expires_at - now) / 1000))
+
+
+def _check_streams(server: Server, job: str) -> None:
+    """Refuses a stream beyond the number that this job, or all jobs, may have: half of that of event streams, besides
+    them. Raises Problem.
+    """
+    number = server.progress_readers_of[job]
+    if number >= MAX_STREAMS_OF_JOB:
+        message = f"job {job} has {number} progress streams, its share: close some of them"
+        raise Problem(429, "too_many_readers", message, headers={"Retry-After": "5"})
+    limit = max(1, server.settings.max_readers // 2)
+    if server.progress_readers_of.total() >= limit:
+        message = f"the limit of {limit} progress streams is reached: try again later"
+        raise Problem(503, "too_many_readers", message, headers={"Retry-After": "5"})
 
 
 class JobProgressReader:
     """The state of one stream: reads the job again whenever an event names it."""
 
-    def __init__(self, server: Server, token: ProgressToken, caller: str, lifetime_s: float) -> None:
+    def __init__(self, server: Server, token: ProgressToken, lifetime_s: float) -> None:
         self._server = server
         self._job = token.job
-        self._caller = caller
+        self._counted_as = token.job.full_id
         self._ends_at = asyncio.get_running_loop().time() + lifetime_s
         self._has_changes = asyncio.Event()
         self._is_feed_lost = False
 
     async def __aenter__(self) -> Self:
-        check_readers(self._server, self._caller)  # again: others may have been opened since
-        self._server.readers += 1
-        self._server.readers_of[self._caller] += 1
+        _check_streams(self._server, self._counted_as)  # again: others may have been opened since
+        self._server.progress_readers_of[self._counted_as] += 1
         try:
             await self._server.event_feed.join(self)
         except BaseException:
@@ -93,9 +107,8 @@ class JobProgressReader:
         self._server.event_feed.leave(self)
 
     def _release(self) -> None:
-        self._server.readers -= 1
-        self._server.readers_of[self._caller] -= 1
-        self._server.readers_of += Counter()  # drops callers without streams
+        self._server.progress_readers_of[self._counted_as] -= 1
+        self._server.progress_readers_of += Counter()  # drops jobs without streams
 
     def on_events(self, batch: EventBatch) -> None:
         """Notes that the job has changed, or may have: a reset means that events were missed."""

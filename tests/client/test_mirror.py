@@ -200,6 +200,33 @@ async def test_a_source_that_is_emptied_between_an_event_and_its_copy_leaves_the
     assert target.hash("mirrored") == before
 
 
+@pytest.mark.parametrize("call", range(1, 7))
+async def test_a_source_that_is_emptied_before_any_read_of_its_counter_leaves_the_copy(
+    source: Driver, target: Driver, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = await copied(source, target)
+    before = target.hash("mirrored")
+    real, calls = mirror._copies.read_queue, 0
+
+    async def read(queue: str) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            source.redis.delete(*source.all_keys())
+        return await real(queue)
+
+    monkeypatch.setattr(mirror._copies, "read_queue", read)
+
+    async def compare_until_it_is_lost() -> None:
+        for _ in range(call):
+            await mirror.reconcile()
+
+    with pytest.raises(ConfigurationError, match="has lost data"):
+        await compare_until_it_is_lost()
+
+    assert target.hash("mirrored") == before
+
+
 OLD, NEW = "c" + "1" * 32, "c" + "2" * 32
 
 

@@ -25,7 +25,7 @@ from rota.core.dependencies import Parent
 from rota.core.ids import JobRef
 from rota.core.job_options import Options
 from rota.core.job_record_codec import encode_body
-from rota.embedded.launcher import find_binary
+from rota.embedded.find_or_launch_shared_valkey import find_binary
 from rota.store.batch_limit_constants import BATCH_BY_VERB
 from rota.store.claim_replies import ClaimedJob
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, Edge, JobWithParents, ParentOutcome

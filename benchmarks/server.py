@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from benchmarks.machine import JEMALLOC, SERVER_CORES, pinned
-from rota.embedded.launcher import find_binary
+from rota.embedded.find_or_launch_shared_valkey import find_binary
 
 IN_MEMORY = ("--save", "", "--appendonly", "no")
 SYNCED_ALWAYS = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")

@@ -20,11 +20,11 @@ from docs import http_api, requirements
 from rota import errors
 from rota.cli.main import COMMANDS, EPILOG, command
 from rota.core.job_options import MAX_META_BYTES, MAX_TAGS
+from rota.core.lease_heartbeat_poll_and_grace_durations import WorkerDurations
 from rota.core.lua_constants import EVENTS_KEPT, MAX_PAYLOAD
 from rota.core.schedule import GRACE_MS, MISFIRE_LIMIT
 from rota.core.state_transitions import FINISHED, TRANSITIONS, JobState
-from rota.core.worker_durations import WorkerDurations
-from rota.embedded import launcher as embedded
+from rota.embedded import find_or_launch_shared_valkey as embedded
 from rota.store.acl_rules import AclRole, acl_rule
 from rota.store.batch_limit_constants import BATCH
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, KeySpec

@@ -46,9 +46,10 @@ CLIENT_LAYERS: Final = tuple(
     layer.split()
     for layer in (
         "rota",
-        "announced_tasks enqueue schedules scaling namespace_settings workflow_builder bulk_operations dead_letters "
-        "queue overview search_suggestions annotations import_jobs mirror",
-        "export_jobs",
+        "announced_task_stand_ins enqueue schedules scaling namespace_settings workflow_builder bulk_operations "
+        "dead_letters queue overview search_suggestions annotations import_jobs_schedules_and_workflows "
+        "mirror_to_second_server",
+        "export_jobs_schedules_and_workflows",
         "middleware",
         "tasks workflows",
         "job failure_handlers",

@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.autoscaling.simulator import Outcome, simulate, total_work
 from benchmarks.autoscaling.traces import Trace
-from rota.core.autoscaling.decision import Decision, leaving_order
+from rota.core.autoscaling.decide_launches_and_drains import Decision, leaving_order
 from rota.core.autoscaling.observation import Observation, WorkerState
 
 STEP: Final = 10.0

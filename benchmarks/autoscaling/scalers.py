@@ -6,7 +6,7 @@ import math
 from collections import deque
 
 from benchmarks.autoscaling.traces import Trace
-from rota.core.autoscaling.decision import Decision, desired, leaving_order
+from rota.core.autoscaling.decide_launches_and_drains import Decision, desired, leaving_order
 from rota.core.autoscaling.observation import Observation, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime, Policy, Thresholds
 

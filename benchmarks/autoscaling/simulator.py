@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from benchmarks.autoscaling.traces import SimulatedJob, Trace
-from rota.core.autoscaling.decision import Decision
+from rota.core.autoscaling.decide_launches_and_drains import Decision
 from rota.core.autoscaling.observation import Observation, ObservedWorker, PastDecision, QueueDemand, WorkerState
 
 #: The jobs of a dead worker come back after this time; it is listed as dead after the other.

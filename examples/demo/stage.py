@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from rota.embedded.launcher import EmbeddedServer, running_url
+from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer, running_url
 from rota.server.uvicorn_server import free_port
 
 ROOT: Final = Path(__file__).parent.parent.parent

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.client.encryption import Encrypted
     from rota.client.events import Event
     from rota.client.failed_attempt import FailedAttempt
-    from rota.client.import_jobs import ImportReport
+    from rota.client.import_jobs_schedules_and_workflows import ImportReport
     from rota.client.job import Job
     from rota.client.middleware import Middleware
     from rota.client.overview import Overview
@@ -218,7 +218,7 @@ _HOMES: Final = {
     ),
     "rota.client.failed_attempt": "FailedAttempt",
     "rota.client.events": "Event",
-    "rota.client.import_jobs": "ImportReport",
+    "rota.client.import_jobs_schedules_and_workflows": "ImportReport",
     "rota.client.queue_metrics": "QueueLoad",
     "rota.client.dead_letters": "DeadLetters",
     "rota.client.job": "Job",

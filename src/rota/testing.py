@@ -14,7 +14,7 @@ from typing import Any
 
 from rota.client.rota import Rota
 from rota.client.session import session_of, sessions_of
-from rota.embedded.launcher import EmbeddedServer
+from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer
 from rota.worker.config import WorkerConfig
 from rota.worker.runners.pool import LogSetup, RunnerProcess
 from rota.worker.runners.protocol import FrameReader, FromRunner, ToRunner, frame

@@ -11,7 +11,7 @@ from rota import InvalidOption, WrongState
 from rota.autoscaler.dry_run_responder import MAX_REQUESTS, DryRunResponder
 from rota.autoscaler.machine_provider import ProviderError
 from rota.client.session import checked_session, session_of
-from rota.store.scaling import PlannerInfo, ScalingSettings
+from rota.store.autoscaler_lease_decisions_and_demand import PlannerInfo, ScalingSettings
 from rota.store.scaling_dry_run import REQUEST, ScalingDryRun
 from tests.autoscaler.conftest import Pool
 from tests.eventually import eventually

@@ -16,8 +16,8 @@ from rota.autoscaler.queue_demand_and_pool_machines import TURNS, VISIBLE_MS, De
 from rota.client.events import BLOCK_MS, NO_QUEUE_POLL_S
 from rota.client.session import checked_session, session_of
 from rota.core.autoscaling.policy_settings import DrainTime, Thresholds
+from rota.store.autoscaler_lease_decisions_and_demand import Launch, PlannerFenced
 from rota.store.reads import WorkerInfo
-from rota.store.scaling import Launch, PlannerFenced
 from tests.autoscaler.cloud import Cloud, Killed, throttled
 from tests.autoscaler.conftest import PLAIN, Pool
 from tests.eventually import eventually

@@ -125,7 +125,7 @@ _LOADED: Final = (
     "redis.asyncio.sentinel",
     "rota.client.rota",
     "rota.monitoring.doctor",
-    "rota.embedded.launcher",
+    "rota.embedded.find_or_launch_shared_valkey",
     "rota.worker.app_loader",
     "rota.worker.worker_lifecycle",
 )

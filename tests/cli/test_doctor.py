@@ -12,7 +12,7 @@ from rota import Rota
 from rota.client.session import session_of
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
-from rota.core.worker_durations import DurationSettings
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.monitoring.doctor import QUEUE_CHECKS, Facts, Finding, diagnose, examine
 from rota.monitoring.index_findings import examine_indexes
 from rota.monitoring.keys_of_wrong_type import WrongKey

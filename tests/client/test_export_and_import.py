@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from rota.client.durability import DurabilityChecker
-from rota.client.export_jobs import export_lines
-from rota.client.import_jobs import ImportReport, import_lines
+from rota.client.export_jobs_schedules_and_workflows import export_lines
+from rota.client.import_jobs_schedules_and_workflows import ImportReport, import_lines
 from rota.client.session import Session
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.core.state_transitions import JobState
-from rota.core.worker_durations import DurationSettings
 from rota.errors import InvalidOption
 from rota.store.blob_store import BlobStore
 from rota.store.index_repair import IndexRepair

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rota.client.import_jobs import import_lines
-from rota.client.mirror import Mirror, mirrored_lines
+from rota.client.import_jobs_schedules_and_workflows import import_lines
+from rota.client.mirror_to_second_server import Mirror, mirrored_lines
 from rota.core.ids import JobRef
 from rota.core.lua_constants import CALL_BYTES
 from rota.core.same_id_policy import Update

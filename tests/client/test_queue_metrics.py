@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from rota import InvalidOption, JobState, Rota
-from rota.monitoring.alerts import is_unserved
+from rota.monitoring.current_alerts import is_unserved
 from tests.client.manual_worker import Hand
 from tests.client.test_job_listing import end_all
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.autoscaling.decision import Decision, desired, leaving_order
+from rota.core.autoscaling.decide_launches_and_drains import Decision, desired, leaving_order
 from rota.core.autoscaling.log_lines import launched_line, queue_length_line, scaling_lines, terminated_line
 from rota.core.autoscaling.observation import Observation, ObservedWorker, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import POLICIES, DrainTime, Policy, Thresholds

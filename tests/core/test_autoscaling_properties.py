@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.autoscaling.decision import Decision, desired
+from rota.core.autoscaling.decide_launches_and_drains import Decision, desired
 from rota.core.autoscaling.observation import Observation, ObservedWorker, PastDecision, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime, Policy, Thresholds
 

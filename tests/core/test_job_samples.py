@@ -6,8 +6,15 @@ import msgspec
 import pytest
 
 from rota.core.job_record import ErrorRecord, JobRecord
-from rota.core.job_samples import group_by_error, message_pattern, ran_ms, slowest, times_of, waited_ms
 from rota.core.state_transitions import JobState
+from rota.core.times_and_errors_of_sampled_jobs import (
+    group_by_error,
+    message_pattern,
+    ran_ms,
+    slowest,
+    times_of,
+    waited_ms,
+)
 from tests.core.records import NOW, a_job
 
 

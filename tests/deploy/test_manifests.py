@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from examples import emails
 from rota.autoscaler.keda.trigger_metadata import read_metadata
 from rota.cli.main import command
-from rota.core.worker_durations import GRACE_MS
+from rota.core.lease_heartbeat_poll_and_grace_durations import GRACE_MS
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 KUBERNETES: Final = DEPLOY / "kubernetes"

@@ -23,7 +23,7 @@ from rota import Every, Rota
 from rota.client.session import checked_session
 from rota.monitoring.health_reader import HealthReader
 from rota.monitoring.prometheus import CONTENT_TYPE, metrics_text
-from rota.store.scaling import PlannerInfo, ScalingDecision
+from rota.store.autoscaler_lease_decisions_and_demand import PlannerInfo, ScalingDecision
 from rota.worker.monitoring.http_server import HttpResponse, HttpServer
 from tests.deploy.prometheus import ROOT, SHIPPED, Prometheus, config, program
 from tests.eventually import eventually, eventually_sync

@@ -17,7 +17,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from rota.embedded.launcher import EmbeddedServer, running_url
+from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer, running_url
 from rota.embedded.valkey_supervisor import CLIENTS_LOCK, SUPERVISOR_LOCK, is_locked, open_lock, read_pid, try_exclusive
 from tests.eventually import eventually_sync
 
@@ -25,7 +25,7 @@ from tests.eventually import eventually_sync
 _CLIENT: Final = """
 import os, sys
 from pathlib import Path
-from rota.embedded.launcher import EmbeddedServer
+from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer
 
 def fork():
     child = os.fork()

@@ -12,8 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from rota.embedded import launcher as embedded
-from rota.embedded.launcher import EmbeddedServer, find_directory, make_private_directory, running_url
+from rota.embedded import find_or_launch_shared_valkey as embedded
+from rota.embedded.find_or_launch_shared_valkey import (
+    EmbeddedServer,
+    find_directory,
+    make_private_directory,
+    running_url,
+)
 from rota.errors import EmbeddedUnavailable
 from tests.embedded.home import Home, connect, pid_of
 
@@ -178,7 +183,7 @@ def test_it_is_imported_where_there_is_no_flock_and_says_what_to_do_there(home: 
     script = (
         "import sys\n"
         "sys.modules['fcntl'] = None\n"
-        "from rota.embedded.launcher import EmbeddedServer, running_url\n"
+        "from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer, running_url\n"
         "sys.platform = 'win32'\n"
         "assert running_url() is None\n"
         "EmbeddedServer().ensure()\n"

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from rota.embedded import launcher as embedded
-from rota.embedded.launcher import running_url
+from rota.embedded import find_or_launch_shared_valkey as embedded
+from rota.embedded.find_or_launch_shared_valkey import running_url
 from tests.embedded.home import Client, Home, connect, is_gone, pid_of
 from tests.eventually import eventually_sync
 

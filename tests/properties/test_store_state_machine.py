@@ -18,7 +18,7 @@ from rota.core.metric_series import COUNTS, MINUTE_MS, Counts
 from rota.core.state_transitions import JobState
 from rota.store.claim_replies import ClaimedJob
 from rota.store.enqueue_batcher import NewJob
-from rota.store.metric_counters import CounterStore
+from rota.store.read_metric_counters import CounterStore
 from rota.store.report_encoding import CancelConfirmed, Completed, Failed, Lost, Report, Returned, Snoozed
 from rota.store.report_encoding import Cancelled as GivenUp
 from tests.properties.state_machine import EPOCH_MS, Bench, Chance, Machine, Steps, choose, rarely, run_examples, walk

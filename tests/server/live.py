@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from fastapi import FastAPI
 
-from rota.server.http.tls import TlsCertificate
+from rota.server.http.tls_certificate_reload_and_handshakes import TlsCertificate
 from rota.server.uvicorn_server import RotaServer, uvicorn_config
 from tests.eventually import eventually_sync
 

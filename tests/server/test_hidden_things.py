@@ -13,7 +13,7 @@ import pytest
 
 from rota import Every, Rota
 from rota.client.session import sessions_of
-from rota.monitoring import alerts
+from rota.monitoring import current_alerts
 from rota.server import Role, create_app
 from rota.server.app import api_routes
 from rota.server.auth.api_tokens import Tokens
@@ -134,7 +134,7 @@ async def test_no_response_depends_on_what_is_outside_the_scope(
     valkey: Server, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One of the two rounds may take longer than the time after which a waiting job raises an alert.
-    monkeypatch.setattr(alerts, "UNSERVED_MS", sys.maxsize)
+    monkeypatch.setattr(current_alerts, "UNSERVED_MS", sys.maxsize)
     answers: list[dict[str, tuple[int, str]]] = []
     for is_hidden in (True, False):
         rota = Rota(valkey.url, namespace=namespace)

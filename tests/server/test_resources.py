@@ -14,7 +14,7 @@ from rota.client.session import checked_session, session_of, sessions_of
 from rota.core.schedule import FireDecision, decode_schedule
 from rota.monitoring.prometheus import metrics_text
 from rota.server.auth.api_tokens import Role, Tokens
-from rota.store.scaling import PlannerInfo, ScalingDecision
+from rota.store.autoscaler_lease_decisions_and_demand import PlannerInfo, ScalingDecision
 from rota.store.schedules import ScheduleStore
 from tests.client.manual_worker import Hand
 from tests.server.api import Api, open_api

@@ -18,8 +18,8 @@ from rota import Rota
 from rota.errors import ConfigurationError
 from rota.server import create_app
 from rota.server.auth.api_tokens import Tokens
-from rota.server.http import connection_limits_and_timeouts, tls
-from rota.server.http.tls import TlsCertificate
+from rota.server.http import connection_limits_and_timeouts, tls_certificate_reload_and_handshakes
+from rota.server.http.tls_certificate_reload_and_handshakes import TlsCertificate
 from tests.eventually import eventually_sync
 from tests.server.api import open_api
 from tests.server.certificates import Pair, make_certificate
@@ -141,7 +141,7 @@ def test_a_proxy_that_is_not_trusted_does_not_count_as_https(app: FastAPI, trust
 def test_a_renewed_certificate_is_used_without_a_restart(
     app: FastAPI, pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls, "LOOK_S", 0.05)
+    monkeypatch.setattr(tls_certificate_reload_and_handshakes, "LOOK_S", 0.05)
     (tmp_path / "new").mkdir()
     renewed = make_certificate(tmp_path / "new")
     with Live(app, tls=TlsCertificate(*map(str, pair))) as live, ExitStack() as clients:
@@ -159,7 +159,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(
 def test_a_renewal_that_cannot_be_used_keeps_the_previous_certificate(
     app: FastAPI, pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tls, "LOOK_S", 0.05)
+    monkeypatch.setattr(tls_certificate_reload_and_handshakes, "LOOK_S", 0.05)
     other = make_certificate(tmp_path, name="other")
     with Live(app, tls=TlsCertificate(*map(str, pair))) as live, caplog.at_level(logging.ERROR, "rota.server"):
         before = certificate_of(live)
@@ -186,7 +186,7 @@ def test_clients_that_never_finish_a_handshake_keep_no_other_client_out(
 def test_a_handshake_that_does_not_end_in_time_ends_its_connection(
     app: FastAPI, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(tls_certificate_reload_and_handshakes, "HANDSHAKE_S", 0.2)
     with Live(app, tls=TlsCertificate(*map(str, pair))) as live:
         with socket.create_connection(("127.0.0.1", live.port), timeout=60) as client:
             assert client.recv(100) == b""

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.core.state_transitions import JobState
-from rota.core.worker_durations import DurationSettings
 from rota.store.index_repair import LISTED, IndexProblem, IndexRepair, Mode
 from rota.store.namespace_settings import SettingsStore
 from tests.store.driver import QUEUE, Driver, new_job, parts

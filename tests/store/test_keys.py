@@ -15,24 +15,30 @@ from rota.core.dependencies import Parent, may_fail
 from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.ids import JobRef, checked_queue
 from rota.core.job_options import Keep
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.core.same_id_policy import Update
 from rota.core.schedule import Every, Schedule
 from rota.core.shards import shard_names
-from rota.core.worker_durations import DurationSettings
 from rota.errors import InvalidOption
 from rota.store.annotations import Annotation, AnnotationStore
 from rota.store.attention import AttentionStore
+from rota.store.autoscaler_lease_decisions_and_demand import (
+    Launch,
+    PlannerInfo,
+    ScalingDecision,
+    ScalingSettings,
+    ScalingStore,
+)
 from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore, OperationInfo
 from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, JobWithParents, ParentOutcome
 from rota.store.http_server_state import HttpServerStore
-from rota.store.job_copies import JobCopies
 from rota.store.keys import GLOBAL_KEYS, QUEUE_KEYS, Keys, failures_of, is_permanent, spec_of
-from rota.store.mirror_store import MirrorStore
+from rota.store.mirrored_export_lines import MirrorStore
 from rota.store.namespace_settings import SettingsStore
 from rota.store.progress_secret import read_secret_and_time
+from rota.store.read_and_restore_exported_records import JobCopies
 from rota.store.redis.hash_slots import slot_of as slot_in_store
-from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from rota.store.schedules import ScheduleStore
 from tests.leaks import delete_keys
 from tests.servers import OwnServers

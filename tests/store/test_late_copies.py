@@ -12,10 +12,16 @@ import pytest
 
 from rota.core.ids import JobRef
 from rota.core.schedule import Every, Schedule
+from rota.store.autoscaler_lease_decisions_and_demand import (
+    Launch,
+    PlannerInfo,
+    ScalingDecision,
+    ScalingSettings,
+    ScalingStore,
+)
 from rota.store.bulk_operation_records import HOLD_MS, BulkOperationStore, OperationInfo
 from rota.store.claim_replies import ClaimedJob
 from rota.store.http_server_state import HttpServerStore
-from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from rota.store.schedules import ScheduleStore
 from tests.store.driver import QUEUE, Driver, body
 from tests.store.late_copies import recorded

@@ -6,7 +6,7 @@ import msgspec
 
 from rota.core.job_options import Keep
 from rota.core.metric_series import Counts
-from rota.store.metric_counters import CounterStore, QueueCounters
+from rota.store.read_metric_counters import CounterStore, QueueCounters
 from rota.store.report_encoding import Cancelled, Completed, Failed, Lost
 from tests.store.driver import QUEUE, Driver, new_job
 

@@ -13,13 +13,20 @@ from rota.core.dependencies import known
 from rota.core.health.acknowledgement import Acknowledgement
 from rota.core.ids import JobRef
 from rota.core.job_options import Keep
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.core.lua_constants import BLOB_UNTAKEN_MS
 from rota.core.same_id_policy import Update
-from rota.core.worker_durations import DurationSettings
 from rota.core.workflow_record_and_decisions import StepRecord
 from rota.errors import JobNotFound
 from rota.store.annotations import Annotation, AnnotationStore
 from rota.store.attention import AttentionStore
+from rota.store.autoscaler_lease_decisions_and_demand import (
+    Launch,
+    PlannerInfo,
+    ScalingDecision,
+    ScalingSettings,
+    ScalingStore,
+)
 from rota.store.blob_store import BlobStore
 from rota.store.carry_out_workflow_decisions import WorkflowStore
 from rota.store.claim_replies import ClaimedJob
@@ -27,7 +34,6 @@ from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS, ParentO
 from rota.store.job_store import LEASE_MS
 from rota.store.namespace_settings import SettingsStore
 from rota.store.redis.retrying_client import Argument, ScriptCall
-from rota.store.scaling import Launch, PlannerInfo, ScalingDecision, ScalingSettings, ScalingStore
 from tests.store.driver import QUEUE, Driver, body, new_job, parts
 
 #: Where a sign of life leaves its time, which is later when it comes again.
@@ -343,7 +349,7 @@ CALLS: Final[dict[str, tuple[Act, str, Sequence[str]]]] = {
         EQUAL,
         (),
     ),
-    "change_settings": (
+    "change_worker_durations": (
         lambda s: SettingsStore(s.driver.redis_client, s.driver.keys).change(
             DurationSettings(), DurationSettings(lease_ms=9_000)
         ),
@@ -426,7 +432,7 @@ async def test_every_script_that_writes_is_sent_twice_above(driver: Driver) -> N
         "read_runs",
         "read_locks",
         "read_runs_without_arguments",
-        "read_schedules_by_name",
+        "read_named_schedules",
         "read_counters",
         "read_due_schedules",
         "read_demand",

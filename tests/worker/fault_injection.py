@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from rota.cli.main import main
-from rota.core.worker_durations import WorkerDurations
+from rota.core.lease_heartbeat_poll_and_grace_durations import WorkerDurations
 from rota.store.claim_replies import ClaimedJob
 from rota.store.redis.retrying_client import Argument, RedisClient, ScriptCall
 from rota.worker import dispatcher, registration_loop
 from rota.worker.claim_report_loop import ClaimReportLoop
-from rota.worker.current_durations import CurrentDurations
 from rota.worker.dispatcher import Dispatcher
+from rota.worker.follow_lease_and_heartbeat_settings import CurrentDurations
 from rota.worker.monitoring import background_stderr_handler
 from rota.worker.runners import pool
 from rota.worker.runners.pool import RunnerProcess

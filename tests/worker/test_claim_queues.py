@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from rota.core.worker_durations import POLL_MS
+from rota.core.lease_heartbeat_poll_and_grace_durations import POLL_MS
 from rota.store.claim_replies import ClaimedJob, ClaimReply
 from rota.worker.claim_queues import ClaimQueue, ClaimQueues
 from rota.worker.config import WorkerConfig, parse_queues

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.worker_durations import (
+from rota.core.lease_heartbeat_poll_and_grace_durations import (
     MAX_LEASE_MS,
     MIN_LEASE_MS,
     RETRY_MS,
@@ -17,7 +17,7 @@ from rota.core.worker_durations import (
     outage_gap_ms,
 )
 from rota.errors import InvalidOption
-from rota.worker.current_durations import SETTLED_READS, CurrentDurations
+from rota.worker.follow_lease_and_heartbeat_settings import SETTLED_READS, CurrentDurations
 
 LEASES = st.integers(MIN_LEASE_MS, MAX_LEASE_MS)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from rota.core.worker_durations import RETRY_MS
+from rota.core.lease_heartbeat_poll_and_grace_durations import RETRY_MS
 from rota.store.job_store import JobStore
 from rota.store.redis.address import parse_address
 from rota.store.redis.retrying_client import RedisClient

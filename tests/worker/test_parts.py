@@ -27,6 +27,7 @@ from rota.worker.config import WorkerConfig, parse_queues
 from rota.worker.monitoring.prometheus_metrics import WorkerMetrics
 from rota.worker.runners import pool as pool_module
 from rota.worker.runners.executor import Attempt
+from rota.worker.runners.interruptible_threads import HandlerStopped, StoppableCall, Threads
 from rota.worker.runners.measure_and_kill_process_trees import cpu_seconds, descendants, kill_tree, rss_bytes
 from rota.worker.runners.pool import Pool, RunnerProcess
 from rota.worker.runners.protocol import (
@@ -41,7 +42,6 @@ from rota.worker.runners.protocol import (
     frame,
 )
 from rota.worker.runners.runner_process import Runner
-from rota.worker.runners.threads import HandlerStopped, StoppableCall, Threads
 from rota.worker.running_jobs import RunningJob, RunningJobs
 from tests.eventually import eventually, eventually_sync
 

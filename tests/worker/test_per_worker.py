@@ -9,7 +9,7 @@ import pytest
 
 from rota import Rota
 from rota.errors import InvalidOption
-from rota.worker.task_slots import TaskSlots
+from rota.worker.slots_per_task import TaskSlots
 from tests.eventually import eventually
 from tests.worker.harness import WorkerHarness
 

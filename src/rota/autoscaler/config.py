@@ -8,7 +8,7 @@ from typing import Final
 
 from rota.core.autoscaling.policy_settings import POLICIES, DrainTime, Policy
 from rota.core.ids import checked_queue
-from rota.store.scaling import ScalingSettings
+from rota.store.autoscaler_lease_decisions_and_demand import ScalingSettings
 
 #: Provider -> from the request of a machine until its worker claims jobs, usually; and the time-out, ms.
 BOOT_MS: Final[Mapping[str, tuple[int, int]]] = {

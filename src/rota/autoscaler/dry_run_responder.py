@@ -11,7 +11,7 @@ import msgspec
 
 from rota.client.session import Session
 from rota.errors import InvalidOption, StoreError
-from rota.store.scaling import ScalingSettings
+from rota.store.autoscaler_lease_decisions_and_demand import ScalingSettings
 from rota.store.scaling_dry_run import DryRunRequest, ScalingDryRun, answer_dry_run, read_dry_run_request
 
 logger = logging.getLogger("rota.autoscaler")

@@ -31,12 +31,12 @@ from rota.autoscaler.queue_demand_and_pool_machines import VISIBLE_MS, PoolMachi
 from rota.autoscaler.wake_on_first_job import FirstJobWatch
 from rota.client.rota import Rota
 from rota.client.session import Session, checked_session, session_of
-from rota.core.autoscaling.decision import Decision, desired
+from rota.core.autoscaling.decide_launches_and_drains import Decision, desired
 from rota.core.autoscaling.log_lines import launched_line, queue_length_line, scaling_lines, terminated_line
 from rota.core.autoscaling.observation import Observation, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime
 from rota.errors import StoreError
-from rota.store.scaling import (
+from rota.store.autoscaler_lease_decisions_and_demand import (
     PLANNER_LEASE_MS,
     Launch,
     PlannerFenced,

@@ -12,7 +12,7 @@ from rota.autoscaler.queue_demand_and_pool_machines import VISIBLE_MS, DemandRea
 from rota.client.session import Session
 from rota.core.autoscaling.observation import Observation, PastDecision
 from rota.core.autoscaling.policy_settings import Policy
-from rota.store.scaling import Launch
+from rota.store.autoscaler_lease_decisions_and_demand import Launch
 
 logger = logging.getLogger("rota.autoscaler")
 

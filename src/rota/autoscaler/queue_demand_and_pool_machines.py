@@ -12,9 +12,9 @@ from rota.client.session import Session
 from rota.core.autoscaling.observation import ObservedWorker, QueueDemand, WorkerState
 from rota.core.metric_series import MINUTE_MS, Point, add_counts, series
 from rota.core.shards import base_of
+from rota.store.autoscaler_lease_decisions_and_demand import Demand, Launch, read_demand
 from rota.store.keys import failures_of
 from rota.store.reads import WorkerInfo
-from rota.store.scaling import Demand, Launch, read_demand
 
 #: Minutes over which the mean duration of attempts is taken.
 WINDOW: Final = 5

@@ -75,7 +75,7 @@ def _running_embedded() -> str | None:
     """Returns the URL of the embedded server if it is used. Raises OSError if it is not running: it is not started."""
     from rota.client.rota import Rota
     from rota.client.session import sessions_of
-    from rota.embedded.launcher import running_url
+    from rota.embedded.find_or_launch_shared_valkey import running_url
 
     server = sessions_of(Rota()).embedded
     if server is None:

@@ -8,8 +8,8 @@ import msgspec
 
 from rota.client.session import Sessions
 from rota.client.sync_methods import sync_method
+from rota.core.lease_heartbeat_poll_and_grace_durations import NAMES, DurationSettings
 from rota.core.retry import Seconds, to_ms
-from rota.core.worker_durations import NAMES, DurationSettings
 from rota.errors import InvalidOption, WrongState
 
 #: How often a change is tried again that meets another one.

@@ -27,7 +27,7 @@ from rota.core.retry import Seconds, to_ms
 from rota.core.shards import base_of
 from rota.errors import InvalidOption
 from rota.store.compute_in_thread import compute
-from rota.store.metric_counters import QueueCounters
+from rota.store.read_metric_counters import QueueCounters
 from rota.store.reads import Pause, QueueInfo, WorkerInfo, merge_shards
 
 #: Minutes over which rates are computed.

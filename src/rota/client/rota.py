@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from rota.client.annotations import Annotations
-from rota.client.announced_tasks import AnnouncedTasks
+from rota.client.announced_task_stand_ins import AnnouncedTasks
 from rota.client.bulk_operations import Operations
 from rota.client.context import Context
 from rota.client.dead_letters import DeadLetters
@@ -18,15 +18,15 @@ from rota.client.durability import Durability, checked_durability
 from rota.client.encryption import Encrypted
 from rota.client.enqueue import Enqueuer, OnRefused
 from rota.client.events import NO_QUEUE, Event, TaskFilter, follow
-from rota.client.export_jobs import export_lines
+from rota.client.export_jobs_schedules_and_workflows import export_lines
 from rota.client.external_blobs import ExternalBlobs
 from rota.client.failed_attempt import ErrorHook, FailedAttempt
 from rota.client.failure_handlers import RunIn, check_failure_options
-from rota.client.import_jobs import ImportReport, import_lines
+from rota.client.import_jobs_schedules_and_workflows import ImportReport, import_lines
 from rota.client.job import Job
 from rota.client.job_listing import Filters, list_jobs
 from rota.client.middleware import AMBIENT, Middleware
-from rota.client.mirror import RECONCILE_S, Mirror, mirrored_lines
+from rota.client.mirror_to_second_server import RECONCILE_S, Mirror, mirrored_lines
 from rota.client.namespace_settings import NamespaceSettings
 from rota.client.overview import Overview, read_overview
 from rota.client.page_limit import checked_limit

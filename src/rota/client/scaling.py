@@ -12,7 +12,12 @@ from rota.client.sync_methods import sync_method
 from rota.core.autoscaling.policy_settings import POLICIES, DrainTime
 from rota.core.autoscaling.pool_history_chart import CARRIED_MS, PoolHistory, pool_history
 from rota.errors import InvalidOption, WrongState
-from rota.store.scaling import PlannerInfo, ScalingDecision, ScalingSettings, combine_settings
+from rota.store.autoscaler_lease_decisions_and_demand import (
+    PlannerInfo,
+    ScalingDecision,
+    ScalingSettings,
+    combine_settings,
+)
 from rota.store.scaling_dry_run import ANSWER_WITHIN_S, ScalingDryRun, request_dry_run
 
 #: How often a change is tried again that meets another one.

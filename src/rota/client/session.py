@@ -24,6 +24,7 @@ from rota.core.job_record import JobRecord
 from rota.errors import StoreError, StoreUnsupported
 from rota.store.annotations import AnnotationStore
 from rota.store.attention import AttentionStore
+from rota.store.autoscaler_lease_decisions_and_demand import ScalingStore
 from rota.store.blob_store import BlobStore
 from rota.store.bulk_operation_records import BulkOperationStore
 from rota.store.carry_out_workflow_decisions import WorkflowStore
@@ -31,16 +32,15 @@ from rota.store.create_dependents_and_deliver_outcomes import WORKFLOWS
 from rota.store.job_search import Search
 from rota.store.job_store import JobStore
 from rota.store.keys import Keys
-from rota.store.metric_counters import CounterStore
 from rota.store.namespace_settings import SettingsStore
+from rota.store.read_metric_counters import CounterStore
 from rota.store.reads import Views
 from rota.store.redis.address import Address, find_address
 from rota.store.redis.retrying_client import RedisClient
-from rota.store.scaling import ScalingStore
 from rota.store.schedules import ScheduleStore
 
 if TYPE_CHECKING:
-    from rota.embedded.launcher import EmbeddedServer
+    from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer
 
 logger = logging.getLogger("rota.client")
 T = TypeVar("T")
@@ -250,7 +250,7 @@ class Sessions:
         if embedded is not None and not any(
             worker.status == "ALIVE" for worker in await self.current().views.workers()
         ):
-            from rota.embedded.launcher import warn_that_no_worker_runs
+            from rota.embedded.find_or_launch_shared_valkey import warn_that_no_worker_runs
 
             warn_that_no_worker_runs(embedded.directory)
 
@@ -294,6 +294,6 @@ async def checked_session(owner: HasSessions) -> Session:
 def _shared_embedded(address: Address) -> EmbeddedServer | None:
     if address.kind != "embedded":
         return None
-    from rota.embedded.launcher import shared_server  # imported on use: it starts processes
+    from rota.embedded.find_or_launch_shared_valkey import shared_server  # imported on use: it starts processes
 
     return shared_server()

@@ -1,8 +1,9 @@
 """The supervisor of the embedded Valkey: a small process that runs it as long as a client uses it.
 
-`rota.embedded.launcher` runs this file as a script in an isolated interpreter, never as a module: importing `rota`
-would cost every embedded server the memory and start-up time of the whole package. So only the standard library is
-imported. The names that both sides share (files, locks) are defined here, and `rota.embedded.launcher` imports them.
+`rota.embedded.find_or_launch_shared_valkey` runs this file as a script in an isolated interpreter, never as a module:
+importing `rota` would cost every embedded server the memory and start-up time of the whole package. So only the
+standard library is imported. The names that both sides share (files, locks) are defined here, and that module imports
+them.
 
 Four files in `.rota/` carry a lock each. They are `flock` locks, which the kernel releases when the last process that
 has the file open ends, for any reason, so a lock is never stale.

@@ -18,7 +18,7 @@ from rota.core.explain import format_count, format_duration
 from rota.core.ids import encode_run
 from rota.core.job_options import DEFAULT_OPTIONS
 from rota.core.job_record_codec import encode_body
-from rota.core.worker_durations import NAMES, DurationSettings
+from rota.core.lease_heartbeat_poll_and_grace_durations import NAMES, DurationSettings
 from rota.errors import InvalidOption, StoreDenied, StoreError, StoreFull, StoreUnavailable
 from rota.monitoring.keys_of_wrong_type import (
     WrongKey,

@@ -34,11 +34,11 @@ from rota.core.ids import JobRef
 from rota.core.metric_series import Counts
 from rota.core.shards import base_of
 from rota.core.state_transitions import JobState
-from rota.monitoring.alerts import ServerStatus, is_recently_dead, read_server_status
+from rota.monitoring.current_alerts import ServerStatus, is_recently_dead, read_server_status
 from rota.monitoring.running_jobs_by_worker import RunningAttempt, RunningJobsByWorker
 from rota.monitoring.usual_values_reader import UsualOfQueue, UsualValuesReader
+from rota.store.autoscaler_lease_decisions_and_demand import ScalingRecord
 from rota.store.reads import WorkerInfo
-from rota.store.scaling import ScalingRecord
 
 #: How long jobs, locks, schedules and the autoscaler's state are used before they are read again.
 DETAILS_S: Final = 10.0

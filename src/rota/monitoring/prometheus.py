@@ -16,9 +16,9 @@ from rota.core.metric_series import BOUNDS_MS, Counts, Times
 from rota.core.prometheus_text import CONTENT_TYPE, Family, Sample, histogram_samples, render
 from rota.errors import StoreError
 from rota.monitoring.doctor import server_info
+from rota.store.autoscaler_lease_decisions_and_demand import PlannerInfo, ScalingRecord
 from rota.store.lock_schedule_and_workflow_gauges import Gauges, QueueGauges, WorkflowGauges
 from rota.store.reads import QueueInfo, WorkerInfo
-from rota.store.scaling import PlannerInfo, ScalingRecord
 
 __all__ = ["CONTENT_TYPE", "metrics_text"]
 

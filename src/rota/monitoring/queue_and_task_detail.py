@@ -18,9 +18,17 @@ from rota.core.health.situation import RunningJob
 from rota.core.health.usual_values import Usual
 from rota.core.ids import JobRef
 from rota.core.job_record import JobRecord
-from rota.core.job_samples import ErrorGroup, JobTimes, group_by_error, ran_ms, slowest, times_of, waited_ms
 from rota.core.metric_series import MINUTE_MS, Counts, Series, add_counts
 from rota.core.state_transitions import JobState
+from rota.core.times_and_errors_of_sampled_jobs import (
+    ErrorGroup,
+    JobTimes,
+    group_by_error,
+    ran_ms,
+    slowest,
+    times_of,
+    waited_ms,
+)
 from rota.monitoring.health_reader import HealthReader
 
 #: Jobs of each state that are sampled, and jobs of each list.

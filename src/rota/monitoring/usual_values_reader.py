@@ -13,7 +13,7 @@ from rota.client.session import checked_session
 from rota.core.health.usual_values import Usual, compared_hours, usual_values
 from rota.core.metric_series import HOUR_MS, MINUTE_MS, Counts, add_counts
 from rota.core.shards import base_of
-from rota.store.metric_counters import QueueCounters
+from rota.store.read_metric_counters import QueueCounters
 
 #: How long values are used before they are read again.
 KEPT_S: Final = 300.0

@@ -11,10 +11,10 @@ from rota.core.health.queue_rules import drain_ms
 from rota.core.health.situation import RunningJob
 from rota.core.health.usual_values import Usual
 from rota.core.job_record import JobRecord
-from rota.core.job_samples import ErrorGroup, JobTimes, ran_ms, times_of, waited_ms
 from rota.core.metric_series import Series
 from rota.core.shards import base_of
-from rota.monitoring.alerts import is_recently_dead
+from rota.core.times_and_errors_of_sampled_jobs import ErrorGroup, JobTimes, ran_ms, times_of, waited_ms
+from rota.monitoring.current_alerts import is_recently_dead
 from rota.monitoring.queue_and_task_detail import LISTED, Detail, DetailReader, ScheduleSummary
 from rota.server import serializers
 from rota.server.ttl_cache import TtlCache

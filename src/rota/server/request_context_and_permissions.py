@@ -24,7 +24,7 @@ from rota.core.job_record import JobRecord
 from rota.core.masking import Mask
 from rota.core.metric_series import Counts
 from rota.core.shards import base_of
-from rota.monitoring.alerts import read_server_status
+from rota.monitoring.current_alerts import read_server_status
 from rota.monitoring.health_reader import HealthReader
 from rota.monitoring.queue_and_task_detail import DetailReader
 from rota.monitoring.running_jobs_by_worker import RunningJobsByWorker

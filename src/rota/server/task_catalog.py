@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rota.client.announced_tasks import FRESH_S, make_stand_in
+from rota.client.announced_task_stand_ins import FRESH_S, make_stand_in
 from rota.client.rota import Rota, enqueuer_of
 from rota.client.session import checked_session
 from rota.client.tasks import Task

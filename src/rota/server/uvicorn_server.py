@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from rota.errors import ConfigurationError
 from rota.server.http.connection_limits_and_timeouts import LimitedProtocol
-from rota.server.http.tls import TlsCertificate, TlsListener
+from rota.server.http.tls_certificate_reload_and_handshakes import TlsCertificate, TlsListener
 
 
 class RotaServer(uvicorn.Server):

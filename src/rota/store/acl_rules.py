@@ -39,7 +39,7 @@ _WRITERS: Final = {
         ),
         (AclRole.WORKER, AclRole.API),
     ),
-    "change_settings": (AclRole.API,),
+    "change_worker_durations": (AclRole.API,),
     "server": (AclRole.API,),
 }
 #: Keys that the server reads and only an admin writes.

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from rota.core.ids import JobRef
+from rota.core.lease_heartbeat_poll_and_grace_durations import WorkerDurations, outage_gap_ms
 from rota.core.same_id_policy import Update
-from rota.core.worker_durations import WorkerDurations, outage_gap_ms
 from rota.store.batch_limit_constants import (
     BATCH,
     BATCH_BY_VERB,

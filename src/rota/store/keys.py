@@ -191,7 +191,11 @@ GLOBAL_KEYS: Final[Mapping[str, KeySpec]] = {
         "schedule_queues", "set", "client", PERMANENT, "names of the queues that have had schedules"
     ),
     "settings": KeySpec(
-        "settings", "hash", "change_settings", PERMANENT, "durations that all workers share; version, changed_at"
+        "settings",
+        "hash",
+        "change_worker_durations",
+        PERMANENT,
+        "durations that all workers share; version, changed_at",
     ),
     "workers": KeySpec("workers", "hash", "renew_registration", SINCE_SEEN, "worker -> its registry entry, JSON"),
     "worker_seen": KeySpec("worker_seen", "zset", "renew_registration", SINCE_SEEN, "worker -> last registration, ms"),

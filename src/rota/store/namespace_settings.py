@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from rota.core.worker_durations import DurationSettings
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.store.keys import Keys
 from rota.store.redis.hash_and_time_replies import read_text_hash
 from rota.store.redis.retrying_client import RedisClient
@@ -33,8 +33,8 @@ class SettingsStore:
         """Replaces the settings. False if another caller has changed them since `before` was read."""
         values = [getattr(wanted, name) for name in FIELDS]
         answer = await self._redis.run(
-            "change_settings",
-            self._keys.shared_of_script(script("change_settings").keys),
+            "change_worker_durations",
+            self._keys.shared_of_script(script("change_worker_durations").keys),
             [before.version, before.durations.lease_ms, *("" if value is None else value for value in values)],
         )
         return answer == b"changed"

@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
+from rota.store.autoscaler_lease_decisions_and_demand import MAX_MACHINES, ScalingDecision, ScalingSettings
 from rota.store.keys import Keys
 from rota.store.redis.retrying_client import RedisClient
-from rota.store.scaling import MAX_MACHINES, ScalingDecision, ScalingSettings
 
 #: A planner answers when its round under way has ended; a round calls the provider.
 ANSWER_WITHIN_S: Final = 10.0

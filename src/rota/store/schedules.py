@@ -68,7 +68,7 @@ class ScheduleStore:
         now, found = 0, list[StoredSchedule]()
         for start in range(0, max(1, len(names)), BATCH):
             part = names[start : start + BATCH]
-            answer = await self._run("read_schedules_by_name", queue, part)
+            answer = await self._run("read_named_schedules", queue, part)
             now = int(answer[0])
             found += (
                 StoredSchedule(queue, name, _number(answer[2 * index + 1]), answer[2 * index + 2])

@@ -22,7 +22,7 @@ from rota.core.shards import base_of
 from rota.store.claim_replies import ClaimReply
 from rota.store.keys import failures_of
 from rota.worker.config import WorkerConfig
-from rota.worker.current_durations import CurrentDurations
+from rota.worker.follow_lease_and_heartbeat_settings import CurrentDurations
 
 #: A claim without a reply for this long is given up, if heartbeats are answered. Longer than a round trip over which a
 #: worker can work at all (`SOCKET_TIMEOUT_S`), and well before the lease ends, at which the store must know it.

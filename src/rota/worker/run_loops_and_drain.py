@@ -48,7 +48,7 @@ from rota.worker.runners.protocol import AppDescription
 from rota.worker.running_jobs import RunningJobs
 from rota.worker.schedule_firing_loop import Scheduler
 from rota.worker.shutdown_flags import ShutdownRequests
-from rota.worker.task_slots import TaskSlots, limits_per_worker
+from rota.worker.slots_per_task import TaskSlots, limits_per_worker
 from rota.worker.wait_for_server import until_server_answers
 from rota.worker.workflow_driver import WorkflowDriver
 

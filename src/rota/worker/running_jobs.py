@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rota.core.job_options import DEFAULT_OPTIONS, Options
 from rota.core.job_record_codec import UndecodableRecord, decode_body
 from rota.store.claim_replies import ClaimedJob
-from rota.worker.deadlines import Deadline, Deadlines
-from rota.worker.task_slots import TaskSlots
+from rota.worker.deadline_queue import Deadline, Deadlines
+from rota.worker.slots_per_task import TaskSlots
 
 if TYPE_CHECKING:
     from rota.worker.runners.pool import RunnerProcess

@@ -1,6 +1,6 @@
 /** One sentence that compares the present with what is usual: the answer to "why is it slow?". */
 
-import { durationUnit, formatInUnit } from "@/lib/duration-unit";
+import { durationUnit, formatInUnit } from "@/lib/format-durations-in-one-unit";
 
 /** Factors below this are within the usual variation. */
 const NOTABLE = 2;

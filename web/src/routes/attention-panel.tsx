@@ -2,7 +2,12 @@
 
 import { useState } from "react";
 
-import { acknowledgeFinding, removeAcknowledgement, type Acknowledgement, type Finding } from "@/api/attention";
+import {
+  acknowledgeFinding,
+  removeAcknowledgement,
+  type Acknowledgement,
+  type Finding,
+} from "@/api/finding-acknowledgement";
 import { queryKeys } from "@/api/query-keys";
 import { useHasRole } from "@/api/session";
 import { AcknowledgeDialog } from "@/components/attention/acknowledge-dialog";

@@ -35,7 +35,7 @@ import { Panel } from "@/components/panel";
 import { Tabs } from "@/components/tabs";
 import { useToast } from "@/components/toasts";
 import { toSentence } from "@/lib/format-server-message";
-import { splitByNames } from "@/lib/split-by-names";
+import { splitByNames } from "@/lib/split-text-at-names";
 import { useLive } from "@/live/live-provider";
 import type { JobView } from "@/routes/job.search-params";
 

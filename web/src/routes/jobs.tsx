@@ -31,7 +31,7 @@ import { PageLayout } from "@/components/page-layout";
 import { JOB_STATES, type JobState } from "@/lib/job-and-workflow-states";
 import { toFilter, toTokens, type Filter } from "@/lib/job-filter";
 import { type SuggestionSource } from "@/lib/job-filter-suggestions";
-import { UNKNOWN_PARAMETERS } from "@/lib/job-arguments";
+import { UNKNOWN_PARAMETERS } from "@/lib/summarize-job-arguments";
 import { useKeyboardShortcuts } from "@/lib/use-keyboard-shortcuts";
 import { useMutationWithToast } from "@/lib/use-mutation-with-toast";
 import { useRowSelection } from "@/lib/use-row-selection";

@@ -24,7 +24,7 @@ import { PageLayout } from "@/components/page-layout";
 import { Panel } from "@/components/panel";
 import { ChangeLimitsDialog } from "@/components/scaling/change-limits-dialog";
 import { DecisionList } from "@/components/scaling/decision-list";
-import { DryRunDialog } from "@/components/scaling/dry-run-dialog";
+import { DryRunDialog } from "@/components/scaling/preview-decision-dialog";
 import { PauseAutoscalerDialog } from "@/components/scaling/pause-autoscaler-dialog";
 import { PlannerPanel } from "@/components/scaling/planner-panel";
 import { BacklogChart, WaitChart, WorkersChart } from "@/components/scaling/pool-charts";

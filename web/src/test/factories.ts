@@ -1,6 +1,6 @@
 /** Test data: a job in each state, and other API resources. Every factory takes the fields that matter to the test. */
 
-import type { Finding } from "@/api/attention";
+import type { Finding } from "@/api/finding-acknowledgement";
 import type { Operation } from "@/api/bulk-operations";
 import type { JobAttempt } from "@/api/job-detail";
 import type { Job } from "@/api/job-list";

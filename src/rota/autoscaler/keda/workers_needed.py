@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from rota.autoscaler.keda.trigger_metadata import Trigger
 from rota.autoscaler.queue_demand_and_pool_machines import DemandReader
 from rota.client.session import Session
-from rota.core.autoscaling.decision import desired
+from rota.core.autoscaling.decide_launches_and_drains import desired
 from rota.core.autoscaling.observation import Observation, ObservedWorker, WorkerState
 from rota.store.reads import WorkerInfo
 

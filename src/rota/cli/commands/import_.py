@@ -13,7 +13,7 @@ from rota.cli.connection import connected, run
 from rota.core.explain import format_count
 
 if TYPE_CHECKING:
-    from rota.client.import_jobs import ImportReport
+    from rota.client.import_jobs_schedules_and_workflows import ImportReport
 
 #: Jobs that are named, of those that were left out.
 SHOWN: Final = 10

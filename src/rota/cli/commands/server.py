@@ -108,7 +108,7 @@ def command(
     try:
         from rota.server.app import create_app
         from rota.server.dashboard import HOW_TO_BUILD, is_built
-        from rota.server.http.tls import TlsCertificate
+        from rota.server.http.tls_certificate_reload_and_handshakes import TlsCertificate
         from rota.server.uvicorn_server import serve
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the server requires {error.name}: {install_command('server')}") from error

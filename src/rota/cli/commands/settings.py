@@ -12,10 +12,10 @@ from rota.cli.audit import audit
 from rota.cli.commands.enqueue import duration
 from rota.cli.common_options import Settings, common_options
 from rota.cli.connection import connected, run
-from rota.core.worker_durations import NAMES
+from rota.core.lease_heartbeat_poll_and_grace_durations import NAMES
 
 if TYPE_CHECKING:
-    from rota.core.worker_durations import DurationSettings
+    from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 
 MEANINGS = {
     "lease": "how long a worker keeps a job without a heartbeat",

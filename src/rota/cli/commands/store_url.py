@@ -18,7 +18,7 @@ def command(settings: Settings) -> int:
 
     Does not start a server. Passwords are not printed.
     """
-    from rota.embedded.launcher import find_directory, running_url
+    from rota.embedded.find_or_launch_shared_valkey import find_directory, running_url
     from rota.store.redis.address import find_address
 
     address = find_address(settings.url, os.environ)

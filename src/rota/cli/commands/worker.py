@@ -11,7 +11,7 @@ import click
 from rota.cli.common_options import Settings, connection_options
 from rota.cli.inspect_app_in_subprocess import declared_by, python
 from rota.cli.user_app import check_settings, use_url
-from rota.core.worker_durations import GRACE_MS
+from rota.core.lease_heartbeat_poll_and_grace_durations import GRACE_MS
 
 if TYPE_CHECKING:
     from rota.worker.config import WorkerConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.core.autoscaling.decision import Decision
+from rota.core.autoscaling.decide_launches_and_drains import Decision
 from rota.core.autoscaling.observation import Observation
 
 

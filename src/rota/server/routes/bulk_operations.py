@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from rota.errors import OperationNotFound
-from rota.server import background_bulk, serializers
+from rota.server import serializers, start_bulk_operations_in_background
 from rota.server.auth.api_tokens import Role
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import Problem
@@ -30,7 +30,7 @@ async def start_operation(context: Operator, body: NewOperation) -> Response:
     if body.action == "delete" and body.jobs is None and not context.identity.role.covers(Role.ADMIN):
         role = context.identity.role
         raise Problem(403, "forbidden", f"deleting all matching jobs requires the admin role; your role is {role}")
-    info = await background_bulk.start(
+    info = await start_bulk_operations_in_background.start(
         context,
         body.action,
         body.where,

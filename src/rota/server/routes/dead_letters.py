@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from rota.client.session import checked_session
 from rota.core.format_iso_time import iso_time
-from rota.server import background_bulk, serializers
+from rota.server import serializers, start_bulk_operations_in_background
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.job_filters import check_scope
 from rota.server.request_context_and_permissions import Operator, RequestContext, Viewer, json_response
@@ -78,7 +78,9 @@ async def redrive_dead_letters(context: Operator, body: RedriveDead) -> Response
     Starts a bulk operation that runs in the background, at most at the rate `per_second`.
     """
     chosen = JobFilter(state="FAILED", queue=body.queue, type=body.type, error=body.error, group=body.group)
-    info = await background_bulk.start(context, "redrive", chosen, dry_run=body.dry_run, per_second=body.per_second)
+    info = await start_bulk_operations_in_background.start(
+        context, "redrive", chosen, dry_run=body.dry_run, per_second=body.per_second
+    )
     return json_response({"operation": serializers.operation_json(info)}, 202)
 
 

@@ -17,7 +17,7 @@ from rota.core.health.queue_rules import drain_ms
 from rota.core.health.verdict import verdict
 from rota.core.metric_series import Counts, add_counts
 from rota.core.state_transitions import JobState
-from rota.monitoring.alerts import ServerStatus, alerts, is_recently_dead
+from rota.monitoring.current_alerts import ServerStatus, alerts, is_recently_dead
 from rota.server import serializers
 from rota.server.request_context_and_permissions import RequestContext, Viewer, json_response
 from rota.server.schemas.overview import OverviewResponse

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from rota.client.queue_metrics import QueueLoad
 from rota.client.scaling import ScalingStatus
 from rota.client.session import checked_session
-from rota.core.autoscaling.decision import desired
+from rota.core.autoscaling.decide_launches_and_drains import desired
 from rota.core.autoscaling.observation import Observation, ObservedWorker, QueueDemand, WorkerState
 from rota.core.autoscaling.policy_settings import DrainTime
 from rota.core.autoscaling.pool_history_chart import PoolStep
@@ -26,7 +26,7 @@ from rota.server.schemas.scaling import (
     ScalingDryRunResponse,
     ScalingResponse,
 )
-from rota.store.scaling import ScalingDecision
+from rota.store.autoscaler_lease_decisions_and_demand import ScalingDecision
 
 router = APIRouter(route_class=IdempotentRoute, tags=["scaling"])
 

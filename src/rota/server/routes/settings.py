@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from rota.core.format_iso_time import iso_time_or_none
-from rota.core.worker_durations import NAMES, DurationSettings
+from rota.core.lease_heartbeat_poll_and_grace_durations import NAMES, DurationSettings
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.request_context_and_permissions import Admin, Viewer, json_response
 from rota.server.schemas.settings import ChangeSettings, SettingsResponse

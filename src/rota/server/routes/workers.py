@@ -11,7 +11,7 @@ from rota.client.session import checked_session
 from rota.core.ids import JobRef
 from rota.core.shards import base_of
 from rota.errors import WorkerNotFound
-from rota.monitoring.alerts import is_recently_dead
+from rota.monitoring.current_alerts import is_recently_dead
 from rota.server import serializers
 from rota.server.http.idempotency_key import IdempotentRoute
 from rota.server.http.problem_responses import Problem

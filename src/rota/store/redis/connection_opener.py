@@ -18,7 +18,7 @@ from rota.store.redis.connection import Connection, ServerError, pack_all
 if TYPE_CHECKING:
     import ssl
 
-    from rota.embedded.launcher import EmbeddedServer
+    from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer
 
 #: A script takes at most 5 ms: no data for this long means a dead connection or a stalled server.
 SOCKET_TIMEOUT_S: Final = 2.0

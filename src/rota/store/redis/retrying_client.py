@@ -25,7 +25,7 @@ from rota.store.redis.script_compiler import Script, script
 from rota.store.redis.sentinel import SentinelServer
 
 if TYPE_CHECKING:
-    from rota.embedded.launcher import EmbeddedServer
+    from rota.embedded.find_or_launch_shared_valkey import EmbeddedServer
     from rota.store.redis.address import Address
 
 __all__ = ["READ_BATCH", "Argument", "RedisClient", "ScriptCall"]

@@ -15,7 +15,7 @@ from typing import Final
 from rota.client.failed_attempt import ErrorHook, FailedAttempt
 from rota.client.middleware import with_on_error
 from rota.client.rota import Rota
-from rota.worker.runners.threads import StoppableCall, Threads
+from rota.worker.runners.interruptible_threads import StoppableCall, Threads
 
 logger = logging.getLogger("rota.worker")
 

@@ -37,10 +37,10 @@ from rota.errors import Cancel, InvalidArguments, PayloadTooLarge, PermanentErro
 from rota.store.report_encoding import Cancelled, Completed, Failed, Snoozed
 from rota.worker.runners.error_hooks import ErrorHooks
 from rota.worker.runners.injection import Injector
+from rota.worker.runners.interruptible_threads import HandlerStopped, StoppableCall, Threads
 from rota.worker.runners.main_thread_loop import MainLoop
-from rota.worker.runners.one_thread_per_attempt import SyncCalls
+from rota.worker.runners.plain_functions_of_attempt_in_same_thread import SyncCalls
 from rota.worker.runners.protocol import StartAttempt
-from rota.worker.runners.threads import HandlerStopped, StoppableCall, Threads
 
 logger = logging.getLogger("rota.worker")
 

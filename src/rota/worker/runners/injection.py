@@ -15,7 +15,7 @@ from typing import Any, Final
 from rota.client.context import Context
 from rota.client.depends import Provided
 from rota.client.task_arguments import InjectedParameter
-from rota.worker.runners.one_thread_per_attempt import SyncCalls
+from rota.worker.runners.plain_functions_of_attempt_in_same_thread import SyncCalls
 
 #: Stands for the value of a context variable that has none.
 _UNSET: Final = object()

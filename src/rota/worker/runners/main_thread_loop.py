@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from rota.worker.event_loop import loop_factory
-from rota.worker.runners.threads import Ended, outcome_of
+from rota.worker.runners.interruptible_threads import Ended, outcome_of
 
 logger = logging.getLogger("rota.worker")
 

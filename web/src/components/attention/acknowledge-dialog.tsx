@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-import type { Acknowledgement, Finding } from "@/api/attention";
+import type { Acknowledgement, Finding } from "@/api/finding-acknowledgement";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { SelectField, TextField } from "@/components/form-fields";
 

@@ -1,6 +1,6 @@
 import { linkOptions } from "@tanstack/react-router";
 
-import type { Finding } from "@/api/attention";
+import type { Finding } from "@/api/finding-acknowledgement";
 import type { WorkflowState } from "@/lib/job-and-workflow-states";
 import type { WorkflowsSearch } from "@/routes/workflows.search-params";
 

@@ -3,7 +3,7 @@
 import { Link } from "@tanstack/react-router";
 import { BellOff, ChevronRight, CircleAlert, Info, TriangleAlert } from "lucide-react";
 
-import type { Finding } from "@/api/attention";
+import type { Finding } from "@/api/finding-acknowledgement";
 import { findingLink } from "@/components/attention/finding-link";
 import { Button } from "@/components/buttons";
 import { AbsoluteTime, RelativeTime } from "@/components/relative-time-and-duration";

@@ -1,6 +1,6 @@
 import { CircleAlert, CircleCheck, TriangleAlert, type LucideIcon } from "lucide-react";
 
-import type { Verdict } from "@/api/attention";
+import type { Verdict } from "@/api/finding-acknowledgement";
 import { classNames } from "@/lib/class-names";
 import { toFullSentence } from "@/lib/format-server-message";
 

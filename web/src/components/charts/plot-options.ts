@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 
 import type { ChartMark, Series, TimeSpan } from "@/components/charts/chart-types";
-import { isolatedPoints } from "@/lib/chart-values";
+import { isolatedPoints } from "@/lib/chart-scale-gaps-and-comparison";
 import { formatClock, formatDay, type TimeZone } from "@/lib/format-time";
 import { resolveCssColor } from "@/lib/resolve-css-color";
 

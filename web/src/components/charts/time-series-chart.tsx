@@ -11,7 +11,7 @@ import { ChartLegend, formatValue } from "@/components/charts/chart-legend";
 import type { ChartMark, ChartProps, TimeSpan } from "@/components/charts/chart-types";
 import { ChartValueTable } from "@/components/charts/chart-value-table";
 import { plotOptions, type LineStyle, type PlotInput, type PlotStyle } from "@/components/charts/plot-options";
-import { needsLogScale } from "@/lib/chart-values";
+import { needsLogScale } from "@/lib/chart-scale-gaps-and-comparison";
 import { formatClock, formatExact } from "@/lib/format-time";
 import { formatTimeZone } from "@/lib/format-time-zone";
 import { useIsDark } from "@/lib/theme-setting";

@@ -7,7 +7,7 @@ import { ProgressBar } from "@/components/progress-bar";
 import { AbsoluteTime, Duration, RelativeTime } from "@/components/relative-time-and-duration";
 import { formatPlural } from "@/lib/format-number";
 import type { JobState } from "@/lib/job-and-workflow-states";
-import { summarizeArguments, UNKNOWN_PARAMETERS, type TaskParameters } from "@/lib/job-arguments";
+import { summarizeArguments, UNKNOWN_PARAMETERS, type TaskParameters } from "@/lib/summarize-job-arguments";
 
 const NOTHING = <span className="text-muted">–</span>;
 

@@ -3,9 +3,9 @@ import { useMemo } from "react";
 import type { MetricsHistory } from "@/api/metrics-history";
 import type { ChartMark, Series, TimeSpan } from "@/components/charts/chart-types";
 import { LazyTimeSeriesChart } from "@/components/charts/lazy-time-series-chart";
-import { alignPrevious } from "@/lib/chart-values";
+import { alignPrevious } from "@/lib/chart-scale-gaps-and-comparison";
 import { COMPARISONS, type Comparison } from "@/lib/chart-period";
-import { formatDurations } from "@/lib/duration-unit";
+import { formatDurations } from "@/lib/format-durations-in-one-unit";
 import { formatShort } from "@/lib/format-number";
 import { formatDuration } from "@/lib/format-time";
 

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { TaskMetrics } from "@/api/metrics-history";
 import { JobsLink } from "@/components/job-links";
 import { Table, Td, Th } from "@/components/table";
-import { durationUnit, formatInUnit, type DurationUnit } from "@/lib/duration-unit";
+import { durationUnit, formatInUnit, type DurationUnit } from "@/lib/format-durations-in-one-unit";
 import { formatPercent, formatShort } from "@/lib/format-number";
 
 interface TaskTableProps {

@@ -5,7 +5,7 @@ import { JobStateBadge } from "@/components/badges";
 import { JobLink } from "@/components/job-links";
 import { RelativeTime } from "@/components/relative-time-and-duration";
 import { Table, Td, Th } from "@/components/table";
-import { durationUnit, formatInUnit, type DurationUnit } from "@/lib/duration-unit";
+import { durationUnit, formatInUnit, type DurationUnit } from "@/lib/format-durations-in-one-unit";
 
 interface JobLineTableProps {
   label: string;

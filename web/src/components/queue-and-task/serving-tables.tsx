@@ -7,7 +7,7 @@ import { Badge, JobStateBadge } from "@/components/badges";
 import { JobLink, JobsLink } from "@/components/job-links";
 import { RelativeTime } from "@/components/relative-time-and-duration";
 import { Table, Td, Th } from "@/components/table";
-import { durationUnit, formatInUnit } from "@/lib/duration-unit";
+import { durationUnit, formatInUnit } from "@/lib/format-durations-in-one-unit";
 import { formatPercent, formatShort } from "@/lib/format-number";
 
 const LINK = "font-medium hover:underline";

@@ -4,7 +4,7 @@ import { expect, it, vi } from "vitest";
 
 import type { ScalingDryRun } from "@/api/scaling";
 import { ChangeLimitsDialog } from "@/components/scaling/change-limits-dialog";
-import { DryRunDialog } from "@/components/scaling/dry-run-dialog";
+import { DryRunDialog } from "@/components/scaling/preview-decision-dialog";
 import { aScalingDecision, aScalingState } from "@/test/factories";
 
 const SETTINGS = aScalingState().settings;

@@ -36,7 +36,7 @@
 -- ARGV[6] least_run       the number of the newest run, as the export began
 -- ARGV[7] least_fence     the newest fence
 -- ARGV[8] least_outcome   the number of the newest outcome
--- ARGV[9…] nineteen for each run, as `core/job_copy.py` encodes them
+-- ARGV[9…] nineteen for each run, as `core/export_line_codec.py` encodes them
 --
 -- Returns for each "imported" | "exists" | "again" | "in_use" | "blob" (one of its blobs is not there, or another
 -- job has it), and its run here, separated by a space

@@ -27,7 +27,7 @@
 -- ARGV[3…] ids or runs, if they are given
 --
 -- Returns the next cursor, or how many of the given were read; then for each run all that is stored, as
--- `core/job_copy.py` names it
+-- `core/export_line_codec.py` names it
 
 -- @include find_and_detach_follow_up
 -- @include find_run_by_id

@@ -21,7 +21,7 @@
 -- Returns "fired", the number of jobs made and of ticks skipped | "moved" | "changed" | "early"
 
 -- @include emit_event
--- @include enqueue_one_job_due_now
+-- @include enqueue_job_of_schedule
 -- @include find_unfinished_run_of_id
 -- @include format_integer
 -- @include gather_and_write_counts
@@ -48,7 +48,7 @@ for at = 11, #ARGV, 2 do
   else
     -- The id exists only if the tick was fired before, and a clock was set back or data was lost since.
     if not redis.call("HGET", K.ids, id) then
-      local run, became_pending = enqueue_one_job_due_now(id, tonumber(priority), expiry, body, now)
+      local run, became_pending = enqueue_job_of_schedule(id, tonumber(priority), expiry, body, now)
       made[#made + 1] = run
       freed = freed + became_pending
     end

@@ -14,7 +14,7 @@
 -- Returns the run | "missing" | "changed" | "in_use"
 
 -- @include emit_event
--- @include enqueue_one_job_due_now
+-- @include enqueue_job_of_schedule
 -- @include find_unfinished_run_of_id
 -- @include gather_and_write_counts
 -- @include now_ms
@@ -28,7 +28,7 @@ return run_once_per_token(function()
   if state.revision ~= tonumber(revision) then return "changed" end
   if find_unfinished_run_of_id(id) then return "in_use" end
   local now = now_ms()
-  local run, became_pending = enqueue_one_job_due_now(id, tonumber(priority), expiry, body, now)
+  local run, became_pending = enqueue_job_of_schedule(id, tonumber(priority), expiry, body, now)
   write_counters(now)
   state.manual_id = id
   write_schedule(name, state, rule, settings, body)

@@ -1,4 +1,4 @@
--- read_schedules_by_name: no change of state
+-- read_named_schedules: no change of state
 --
 -- Reads schedules by name, as one snapshot.
 --

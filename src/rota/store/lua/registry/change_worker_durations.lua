@@ -1,4 +1,4 @@
--- change_settings: no change of state
+-- change_worker_durations: no change of state
 --
 -- Replaces the durations that all workers of the namespace use, if they are still those that the caller has read.
 -- Workers read them every 5 s. Sent again with the same token, it changes nothing.

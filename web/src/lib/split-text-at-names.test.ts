@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { splitByNames } from "@/lib/split-by-names";
+import { splitByNames } from "@/lib/split-text-at-names";
 
 describe("splitByNames", () => {
   it("marks every name, the longest that fits", () => {

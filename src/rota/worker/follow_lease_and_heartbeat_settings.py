@@ -6,7 +6,12 @@ import asyncio
 import logging
 from typing import Final
 
-from rota.core.worker_durations import POLL_MARGIN_MS, DurationSettings, WorkerDurations, outage_gap_ms
+from rota.core.lease_heartbeat_poll_and_grace_durations import (
+    POLL_MARGIN_MS,
+    DurationSettings,
+    WorkerDurations,
+    outage_gap_ms,
+)
 from rota.errors import InvalidOption
 
 logger = logging.getLogger("rota.worker")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rota.worker.runners.interruptible_threads import ReservedThread, StoppableCall, Threads
 from rota.worker.runners.main_thread_loop import MainLoop
-from rota.worker.runners.threads import ReservedThread, StoppableCall, Threads
 
 
 class SyncCalls:

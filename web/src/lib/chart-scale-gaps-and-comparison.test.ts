@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { alignPrevious, isolatedPoints, needsLogScale } from "@/lib/chart-values";
+import { alignPrevious, isolatedPoints, needsLogScale } from "@/lib/chart-scale-gaps-and-comparison";
 import { at, START } from "@/test/factories";
 
 describe("a logarithmic scale", () => {

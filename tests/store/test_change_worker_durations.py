@@ -1,8 +1,8 @@
-"""change_settings: the durations that all workers share."""
+"""change_worker_durations: the durations that all workers share."""
 
 from __future__ import annotations
 
-from rota.core.worker_durations import DurationSettings
+from rota.core.lease_heartbeat_poll_and_grace_durations import DurationSettings
 from rota.store.namespace_settings import SettingsStore
 from tests.store.driver import Driver
 

@@ -13,13 +13,13 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.client.events import EventBatch, follow_batches
+from rota.core.export_line_codec import VERSION, encode_line
 from rota.core.ids import is_run
-from rota.core.job_copy import VERSION, encode_line
 from rota.core.lua_constants import CALL_BYTES
 from rota.errors import ConfigurationError, InvalidOption
-from rota.store.job_copies import JobCopies
 from rota.store.keys import failures_of
-from rota.store.mirror_store import BATCH, BLOB, WORKFLOW_LINES, MirrorStore, chunk_field
+from rota.store.mirrored_export_lines import BATCH, BLOB, WORKFLOW_LINES, MirrorStore, chunk_field
+from rota.store.read_and_restore_exported_records import JobCopies
 
 if TYPE_CHECKING:
     from rota.client.session import Session

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final
 
-from rota.core.job_copy import bytes_of, text_of
+from rota.core.export_line_codec import bytes_of, text_of
 from rota.errors import ConfigurationError
 from rota.store.job_store import JobStore
 from rota.store.redis.retrying_client import Argument

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from rota.core.job_copy import VERSION, encode_line
+from rota.core.export_line_codec import VERSION, encode_line
 from rota.core.workflow_record_and_decisions import WorkflowRecord
-from rota.store.job_copies import JobCopies
 from rota.store.keys import failures_of
+from rota.store.read_and_restore_exported_records import JobCopies
 from rota.store.workflow_records import compensation_id
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from rota.core.job_copy import bytes_of, in_batches, run_of_reply, text_of, words_of_run
+from rota.core.export_line_codec import bytes_of, in_batches, run_of_reply, text_of, words_of_run
 from rota.core.lua_constants import CALL_BYTES, WORKFLOW_KEPT_MS
 from rota.core.workflow_record_and_decisions import ENDED, STUCK
 from rota.store.blob_store import BlobStore

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { summarizeArguments, UNKNOWN_PARAMETERS } from "@/lib/job-arguments";
+import { summarizeArguments, UNKNOWN_PARAMETERS } from "@/lib/summarize-job-arguments";
 
 it("shows names and values, and leaves out what is null", () => {
   expect(summarizeArguments('{"to":"ada@example.com","copy":null,"urgent":true}', UNKNOWN_PARAMETERS)).toBe(

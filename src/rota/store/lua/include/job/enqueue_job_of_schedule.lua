@@ -10,7 +10,7 @@
 -- @include split_and_join_job_record
 -- @include write_new_jobs
 
-local function enqueue_one_job_due_now(id, priority, expiry, body, now)
+local function enqueue_job_of_schedule(id, priority, expiry, body, now)
   local run = format_run_number(increment_counter(K.meta, "run", 1))
   local record = format_new_job_record("=" .. id, format_integer(now), body)
   local _, options = split_job_record(record)

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { durationUnit, formatDurations, formatInUnit } from "@/lib/duration-unit";
+import { durationUnit, formatDurations, formatInUnit } from "@/lib/format-durations-in-one-unit";
 
 it("formats a column in the unit of its longest duration", () => {
   expect(formatDurations([125, 3_500, 12_000])).toEqual(["0.13 s", "3.5 s", "12 s"]);

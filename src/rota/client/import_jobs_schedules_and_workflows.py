@@ -6,13 +6,13 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.client.export_jobs import job_ids_of
-from rota.core.job_copy import VERSION, decode_line
+from rota.client.export_jobs_schedules_and_workflows import job_ids_of
+from rota.core.export_line_codec import VERSION, decode_line
 from rota.errors import InvalidOption
 from rota.store.create_dependents_and_deliver_outcomes import Edge
 from rota.store.index_repair import IndexRepair
-from rota.store.job_copies import JobCopies
 from rota.store.keys import failures_of
+from rota.store.read_and_restore_exported_records import JobCopies
 from rota.store.workflow_records import compensation_id, workflow_edge
 
 if TYPE_CHECKING:

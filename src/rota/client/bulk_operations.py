@@ -174,6 +174,7 @@ class Operations:
     start_sync = sync_method(start)
     get_sync = sync_method(get)
     list_sync = sync_method(list)
+    outcome_sync = sync_method(outcome)
     stop_sync = sync_method(stop)
     run_sync = sync_method(run)
 

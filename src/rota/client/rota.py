@@ -643,6 +643,8 @@ class Rota:
     overview_sync = sync_method(overview)
     suggestions_sync = sync_method(suggestions)
     check_sync = sync_method(check)
+    import_lines_sync = sync_method(import_lines)
+    mirror_sync = sync_method(mirror)
 
     # --- closing -----------------------------------------------------------------------------------------------
 

@@ -335,7 +335,8 @@ class Signature:
 
 
 def _why_not_json(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> str:
-    if any(find_blobs([args, kwargs])):
+    # What refers to itself, or is too deep, cannot be walked.
+    if not isinstance(error, RecursionError) and any(find_blobs([args, kwargs])):
         return "a Blob can only be given to a parameter of type Blob, and only when its job is enqueued"
     return f"arguments are not JSON: {error}"
 

@@ -109,6 +109,11 @@ class Site:
         """Drops problems that the test provoked."""
         self.problems = [problem for problem in self.problems if text not in problem]
 
+    async def expect_problem(self, text: str) -> None:
+        """Waits for a problem that the test provoked, and drops it."""
+        await eventually(lambda: any(text in problem for problem in self.problems))
+        self.ignore_problem(text)
+
     def _on_console(self, page: Page, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.problems.append(f"{message.type} on {page.url}: {message.text}")

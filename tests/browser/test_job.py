@@ -194,7 +194,7 @@ async def test_a_job_that_is_not_there_says_what_may_have_happened(site: Site, p
 
     await expect(page.get_by_text("Job not found")).to_be_visible()
     await expect(page.get_by_role("link", name="Jobs in mail")).to_be_visible()
-    site.ignore_problem("404")
+    await site.expect_problem("404")
 
 
 async def test_a_viewer_is_offered_nothing(guarded: Site, page: Page) -> None:

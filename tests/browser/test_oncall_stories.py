@@ -85,9 +85,9 @@ async def test_a_dead_worker_is_shown_unfolded(site: Site, page: Page) -> None:
     clicks = Clicks()
     await page.goto("/")
     # A worker counts as dead once its registration has expired.
-    await expect(attention(page, "last seen")).to_be_visible(timeout=90_000)
+    await expect(attention(page, "Last seen")).to_be_visible(timeout=90_000)
 
-    await clicks.on(attention(page, "last seen"))
+    await clicks.on(attention(page, "Last seen"))
 
     dead = page.get_by_role("region", name="Dead workers")
     await expect(dead.get_by_role("heading", name="1 worker stopped sending heartbeats")).to_be_visible()

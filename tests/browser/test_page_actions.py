@@ -194,7 +194,7 @@ async def park(site: Site) -> str:
 async def test_a_parked_compensation_is_found_from_the_overview_and_retried(site: Site, page: Page) -> None:
     flow_id = await park(site)
     await page.goto("/")
-    await page.get_by_role("link", name="1 parked workflow").click()
+    await page.get_by_role("link", name="1 workflow half undone").click()
     note = page.get_by_role("note")
     await expect(note).to_contain_text("undoing charge keeps failing")
     await expect(note).to_contain_text("undo charge: ConnectionError the bank is closed")

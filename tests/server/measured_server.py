@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -58,11 +59,16 @@ class LoopProbe:
         self._ticked.clear()
         await self._ticked.wait()  # what ran before this request is in the measurements
         now = time.process_time()
-        # ru_maxrss is the largest amount so far, in KiB.
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        rss = _max_rss_mib()
         body = {"longest_ms": self._longest_s * 1000, "cpu_ms": (now - self._since_s) * 1000, "max_rss_mib": rss}
         self._longest_s, self._since_s = 0.0, now
         return JSONResponse(body)
+
+
+def _max_rss_mib() -> float:
+    """The most memory that this process has had; `ru_maxrss` is at least that of the process that started it."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
 
 
 @dataclass(frozen=True, slots=True)

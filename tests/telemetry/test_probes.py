@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rota import Rota
+from rota.store.job_store import LEASE_MS
 from rota.worker import WorkerConfig
 from rota.worker.monitoring import health as health_module
 from rota.worker.monitoring.http_server import HttpResponse, HttpServer, plain
@@ -182,6 +183,7 @@ async def test_a_worker_that_gets_no_answer_while_others_do_is_stuck(
     worker: Any = _Part(
         state="active",
         claim_loop=_Part(answered_at=0.0),
+        queues=_Part(durations=_Part(lease_ms=LEASE_MS)),
         heartbeat=_Part(accepted_at=float("inf")),
         pool=_Part(runners=[runner]),
     )

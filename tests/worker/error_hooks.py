@@ -27,6 +27,7 @@ class Noting(Middleware):
 
     async def attempt(self, context: Context, run: Callable[[], Awaitable[Any]]) -> Any:
         """Notes what the handler raises."""
+        note(f"began-{context.job.ref.id}")
         try:
             return await run()
         except BaseException as error:

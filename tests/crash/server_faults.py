@@ -57,7 +57,7 @@ async def kill_clients(arena: Arena) -> None:
 
 @fault
 async def busy_server(arena: Arena) -> None:
-    """BUSY: somebody's script does not end, until it is killed."""
+    """BUSY: a script of another client does not end until it is killed."""
     server = server_of(arena)
     await tell(server, "CONFIG", "SET", "busy-reply-threshold", "50")
     async with journalled(arena, "busy_server"):

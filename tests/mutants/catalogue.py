@@ -87,7 +87,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="a dead worker's stall is not charged",
-        story="a job that kills its worker runs for ever (RQ #2015, asynq #1015)",
+        story="a job that kills its worker runs again without end (RQ #2015, asynq #1015)",
         file=LUA + "include/claim/charge_stall_and_requeue_or_fail_runs.lua",
         old="r.stalls = r.stalls + 1",
         new="r.handbacks = r.handbacks + 1",
@@ -95,7 +95,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="an unproven claim comes back uncharged",
-        story="what nobody gave up counts as never started: at_most_once jobs ran twice over a slow connection",
+        story="an unreturned claim counts as never started: at_most_once jobs ran twice on a slow link",
         file=LUA + "include/claim/record_and_check_claims_abandoned_by_worker.lua",
         old="if not number or not fence then return false end",
         new="if not fence then return false end\n  if not number then return true end",
@@ -194,7 +194,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="an outcome leaves the outbox when it is taken",
-        story="the notifier dies between taking and delivering: the dependent waits for ever",
+        story="the notifier dies between taking and delivering: the dependent never starts",
         file=LUA + "dependency/take_outbox.lua",
         old='redis.call("ZADD", K.outbox, format_integer(now + hold_ms), run)',
         new='redis.call("ZREM", K.outbox, run)',
@@ -276,7 +276,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="a full server cannot be drained",
-        story="complete needs memory, so a server at maxmemory stays full for ever",
+        story="complete needs memory, so a server at maxmemory stays full",
         file=LUA + "job/complete.lua",
         old="-- flags: allow-oom\n",
         new="",
